@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds pinfold: scripts/build.sh [product] [host] [asan] [faults]
-#     product  build/        static, with musl: what is installed; and pinfold-sqlite, which build-library/ makes with the system's C library
+#     product  build/        static, with musl: what is installed; and pinfold-sqlite and pinfold-login, which build-library/ makes with the system's C library
 #     host     build-host/   the system's C library: unit tests and test programs; an object for each source (see -Dseparate)
 #     asan     build-asan/   unit, golden and fuzz tests with AddressSanitizer and UndefinedBehaviorSanitizer
 #     faults   build-faults/ the program and its tests where every kernel call can be made to fail; with clang if there is one
@@ -43,18 +43,28 @@ setup() { # folder, meson options ...
     cmocka || : >"$folder/.without-cmocka"
 }
 
-# The one program that is no musl program. Without libsqlite3-dev there is none, and pinfold says so where it needs it.
-helper() {
-    if [ -e build-library/.without-sqlite ] && [ -e /usr/include/sqlite3.h ]; then rm -rf build-library; fi
-    setup build-library -Dprograms=disabled
-    if ninja -C build-library -t query pinfold-sqlite >/dev/null 2>&1; then
-        ninja -C build-library pinfold-sqlite
-        cp -f build-library/pinfold-sqlite build/pinfold-sqlite
+has_curl() {
+    [ -e /usr/include/curl/curl.h ] || [ -e "/usr/include/$(uname -m)-linux-gnu/curl/curl.h" ]
+}
+
+# A program that is no musl program. Without its library there is none, and pinfold says so where it needs it.
+helper() { # program, the library's package, what it is for
+    if ninja -C build-library -t query "$1" >/dev/null 2>&1; then
+        ninja -C build-library "$1"
+        cp -f "build-library/$1" "build/$1"
     else
-        : >build-library/.without-sqlite
-        rm -f build/pinfold-sqlite
-        echo "build.sh: libsqlite3-dev is not installed: pinfold-sqlite, which copies agents' logins, is left out" >&2
+        : >"build-library/.without-$1"
+        rm -f "build/$1"
+        echo "build.sh: $2 is not installed: $1, which $3, is left out" >&2
     fi
+}
+
+helpers() {
+    if [ -e build-library/.without-pinfold-sqlite ] && [ -e /usr/include/sqlite3.h ]; then rm -rf build-library; fi
+    if [ -e build-library/.without-pinfold-login ] && has_curl; then rm -rf build-library; fi
+    setup build-library -Dprograms=disabled
+    helper pinfold-sqlite libsqlite3-dev "copies agents' logins"
+    helper pinfold-login libcurl4-openssl-dev "renews agents' logins"
 }
 
 for what in "${@:-product}"; do
@@ -62,7 +72,7 @@ for what in "${@:-product}"; do
     product)
         CC=musl-gcc setup build && ninja -C build
         ln -sf pinfold build/agent-shell # for `hook install` of a program that is not installed
-        helper
+        helpers
         ;;
     host) setup build-host -Dtests=true && ninja -C build-host ;;
     asan)

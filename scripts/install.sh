@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs pinfold: scripts/install.sh [--prefix DIR]      (DESTDIR is honoured)
 # Two builds, so that what ./pinfold has made is not made again: the static programs with musl in build/, libpinfold and
-# pinfold-sqlite with the system's C library in build-library/. `meson setup x && ninja -C x install` does the same from nothing. What is up
+# pinfold-sqlite and pinfold-login with the system's C library in build-library/. `meson setup x && ninja -C x install` does the same from nothing. What is up
 # to date is not built again. As root, what belongs to another user is built as that user.
 set -eu
 cd "$(dirname "$0")/.."
@@ -78,10 +78,13 @@ echo "building what is not up to date (a minute or so the first time)"
 CC=musl-gcc quietly setup build "prefix=$prefix"
 sqlite=disabled # without its library it is left out, and pinfold says so where it needs it
 if [ -e /usr/include/sqlite3.h ]; then sqlite=enabled; fi
-quietly setup build-library "prefix=$prefix" "libdir=$libdir" programs=disabled "sqlite=$sqlite"
+login=disabled # likewise
+if [ -e /usr/include/curl/curl.h ] || [ -e "/usr/include/$(uname -m)-linux-gnu/curl/curl.h" ]; then login=enabled; fi
+quietly setup build-library "prefix=$prefix" "libdir=$libdir" programs=disabled "sqlite=$sqlite" "login=$login"
 quietly as_owner ninja -C build
 quietly as_owner ninja -C build-library library
 [ "$sqlite" = disabled ] || quietly as_owner ninja -C build-library pinfold-sqlite
+[ "$login" = disabled ] || quietly as_owner ninja -C build-library pinfold-login
 quietly put build
 quietly put build-library
 echo "installed under $prefix; try: $prefix/bin/pinfold doctor"

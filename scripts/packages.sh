@@ -2,7 +2,7 @@
 # The packages of Debian and Ubuntu that pinfold needs, in sections:
 #     build     what the program cannot be built without
 #     manual    what it is built without, too: the manual pages are left out
-#     agents    likewise: logins in agents' SQLite databases are not copied
+#     agents    likewise: logins in agents' SQLite databases are not copied, and no login is renewed
 #     test      what tests need: those whose package is not there are left out, and say so
 #
 #     scripts/packages.sh list SECTION...      prints their names
@@ -28,6 +28,7 @@ build libjansson-dev /usr/include/jansson.h
 build libseccomp-dev /usr/include/seccomp.h
 manual scdoc scdoc
 agents libsqlite3-dev /usr/include/sqlite3.h
+agents libcurl4-openssl-dev /usr/include/curl/curl.h,/usr/include/x86_64-linux-gnu/curl/curl.h,/usr/include/aarch64-linux-gnu/curl/curl.h
 test libcmocka-dev /usr/include/cmocka.h
 test python3 python3
 test bubblewrap bwrap
@@ -63,6 +64,8 @@ test fish fish
 test curl curl
 test wget wget
 test sqlite3 sqlite3
+test gnupg gpg
+test openssl openssl
 test python3-pytest pytest-3
 test perl perl
 test default-jdk-headless javac

@@ -140,7 +140,7 @@ fi
 product=$(find build -maxdepth 3 -name pinfold -type f -perm -100 2>/dev/null | head -n 1)
 [ -n "$product" ] || die "there is no build/pinfold"
 cp "$product" "$run/stage/pinfold" || die "cannot copy $product"
-find build -maxdepth 3 \( -name pinfold-init -o -name pinfold-bwrap -o -name pinfold-sqlite \) -type f -perm -100 -exec cp {} "$run/stage/" \;
+find build -maxdepth 3 \( -name pinfold-init -o -name pinfold-bwrap -o -name pinfold-sqlite -o -name pinfold-login \) -type f -perm -100 -exec cp {} "$run/stage/" \;
 chmod 755 "$run"/stage/*
 echo "built in $((SECONDS - started)) s; $(uname -m), Linux $(uname -r), $(nproc) processors, uid $(id -u)"
 

@@ -25,14 +25,24 @@ struct agent_state {
     size_t n_databases, n_files;
 };
 /* How the agent itself is started, and what it keeps (`start` of a definition; docs/AGENTS.md). */
+/* How a login is renewed on the host, by its owner there (login/, OAuth 2.0). Places are in the file: "a.b". */
+struct agent_renew {
+    const char *endpoint, *client, *client_at; /* where; as whom, unless a place says it */
+    const char *ca;                            /* a file of certificates, in place of the system's */
+    const char *access, *refresh, *id, *scopes, *when;
+    const char **locks;  /* "{dir}/x", "{dir}.x/": what the agent's own processes hold meanwhile */
+    const char **fields; /* what else belongs to a login, for one that was made in a box */
+    bool form;           /* the request is a form, not JSON */
+};
 struct agent_kept {
     const char *name;    /* in the layer's directory */
     const char *from;    /* "~/...": where the host has it, when that is elsewhere; or NULL */
     const char **blank;  /* JSON: texts that a box does not get ("a.b", "*.b"); NULL-terminated */
     const char **only;   /* JSON: mappings of which it gets the entry of its directory alone */
     const char **keys;   /* JSON: the top-level keys that are settings; NULL: all */
-    const char *expires; /* JSON: when the login ends, in milliseconds or seconds since 1970 */
-    bool login;          /* not a setting: a box's own stays, the host's is never written */
+    const char *expires; /* JSON: when the login ends, in milliseconds or seconds since 1970, or a token that says it */
+    struct agent_renew *renew; /* NULL: only the agent can */
+    bool login;                /* not a setting: a box's own stays, the host's is never written */
     bool secret; /* holds a key that the box gets as it is, because the agent has no lesser one: said at the start */
 };
 struct agent_layer {
@@ -46,6 +56,8 @@ struct agent_layer {
 struct agent_start {
     const char **command, **unattended, **places, **own_options, **env; /* NULL-terminated, or NULL */
     const char *install;
+    const char **login;     /* words that log it in; NULL-terminated, or NULL */
+    const char *login_port; /* where its login is answered, on this machine; or NULL */
     struct agent_layer *layers;
     size_t n_layers;
     bool untried;
@@ -134,12 +146,29 @@ struct agent_layers {
 };
 enum agent_layers_work {
     AGENT_BRING, /* the host's into the layer, unless a box has changed it. Answer: a sentence a line, about what was not */
+    AGENT_LOGINS,  /* the logins of it alone: the host's are newer */
+    AGENT_LOGIN,   /* Answer: the text of the login that a box has made by itself; -ENOENT: none has */
     AGENT_CHANGES, /* Answer: what boxes have changed, a line each: FILE[:KEY], a tab, the change. Without logins */
     AGENT_TAKE /* Answer: the number of the layer, a line; the name of the file in it, a line; the bytes that the host's
                       file gets when the change `name` (FILE or FILE:KEY) is taken over */
 };
 int agent_layers_do(const struct agent_layers *l, enum agent_layers_work work, const char *name, struct buf *ret,
                     struct err *e);
+
+/*
+ * Asks the owner of logins (pinfold-login) to renew the host's, if it ends within `ahead` seconds or an answer was left by an owner
+ * that died; or to put `new_login`, a memfd, in its place. 0, with the time at which it ends (0: it does not say). Who asks may end
+ * before the owner does: `stop` becomes readable, -ECANCELED. -EAGAIN: try again later; -ENOKEY, -EKEYREVOKED: a person has to log in.
+ */
+struct agent_owner_ask {
+    const struct agent_kept *file;
+    const char *shown, *name; /* the file, for people; and in the directory */
+    int host, kept;           /* that directory; the owner's own, made for this login alone */
+    int new_login, stop;      /* or -1 */
+    int64_t ahead;
+    agent_opener *open_program;
+};
+int agent_owner(const struct agent_owner_ask *ask, int64_t *ret_expires, struct err *e);
 
 /* json.c, for layer.c: all work on texts in JSON. malloc()ed results; -EINVAL when a text is no JSON object. */
 int agent_json_shown(const struct agent_kept *f, const char *directory, struct str host, char **ret, size_t *ret_n);
@@ -156,6 +185,12 @@ enum { AGENT_FILE_MAX = 16 << 20 };
 int agent_file_open(int dir, const char *name, bool follow);
 int agent_file_read(int fd, char **ret, size_t *ret_n);                     /* malloc()ed; -EINVAL: no regular file */
 int agent_file_put(int dir, const char *name, const char *bytes, size_t n); /* replaces it; mode 0600 */
+
+/* helper.c: becomes a program, in a new process, with nothing of pinfold's but `fds` as 3, 4 ... `lone`: in a session of its own;
+   otherwise it ends with its parent. */
+enum { AGENT_NOT_STARTED = 127 };
+_Noreturn void agent_become(int program, const int *fds, int n, const char *const *argv, const char *const *env,
+                            bool lone);
 
 /* database.c and hear.c, for sync.c */
 struct agent_dirs {

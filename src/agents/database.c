@@ -7,47 +7,20 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "agents/agents.h"
 #include "base/fd.h"
 #include "protocol/database.h"
-#include "sys/fd.h"
-#include "sys/process.h"
-
-enum { FREE_FROM = 20, NOT_STARTED = 127 };
-
-/* In the new process: nothing of pinfold's but the three descriptors. */
-static _Noreturn void become(int program, const int fds[3], const char *const *argv)
-{
-    static const char *const env[] = {NULL};
-    int high[3], no = 0;
-    (void)sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    program = sys_fcntl(program, F_DUPFD_CLOEXEC, FREE_FROM);
-    int null = sys_openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
-    for (int i = 0; i < 3; i++)
-        high[i] = sys_fcntl(fds[i], F_DUPFD_CLOEXEC, FREE_FROM);
-    for (int i = 0; no >= 0 && i < 3; i++)
-        no = sys_dup3(null, i, 0);
-    for (int i = 0; no >= 0 && i < 3; i++)
-        no = sys_dup3(high[i], DATABASE_SOCKET + i, 0);
-    if (no >= 0 && program >= 0 && sys_prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && sys_chdir("/") == 0) {
-        (void)sys_close_range(DATABASE_FDS, (unsigned)program - 1);
-        (void)sys_close_range((unsigned)program + 1, ~0u);
-        (void)sys_sigmask(SIG_SETMASK, 0);
-        (void)sys_call(SYS_execveat, program, "", argv, env, AT_EMPTY_PATH, 0);
-    }
-    sys_exit(NOT_STARTED);
-}
 
 /* What it said, or how it ended without a word. */
 static int answer_of(long got, struct database_answer *answer, int status, const char *name, struct err *e)
 {
     if (got == -ETIMEDOUT)
         return err_sys(e, ERR_SYSTEM, ETIMEDOUT, "cannot copy %s into the session", name);
-    if (got != (long)sizeof *answer && WIFEXITED(status) && WEXITSTATUS(status) == NOT_STARTED)
+    if (got != (long)sizeof *answer && WIFEXITED(status) && WEXITSTATUS(status) == AGENT_NOT_STARTED)
         return err_say(e, ERR_CANNOT,
                        "cannot copy %s into the session: pinfold-sqlite does not start (it needs the library "
                        "libsqlite3.so.0, on Debian the package libsqlite3-0)",
@@ -80,7 +53,8 @@ static int ask(int program, const struct agent_dirs *dirs, const struct agent_fi
     pid_t pid = fork();
     int no = pid < 0 ? -errno : 0;
     if (pid == 0)
-        become(program, (const int[]){pair[1], dirs->host, dirs->session}, argv);
+        agent_become(program, (const int[]){pair[1], dirs->host, dirs->session}, DATABASE_FDS - DATABASE_SOCKET, argv,
+                     (const char *const[]){NULL}, false);
     (void)close(pair[1]);
     long got = no == 0 ? agent_hear(pair[0], agent_patience(), &answer, sizeof answer) : 0;
     (void)close(pair[0]);

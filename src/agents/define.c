@@ -2,16 +2,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "agents/agents.h"
-#include "policy/text/node.h"
+#include "agents/reading.h"
 
-struct definition_reading {
-    const char *file;
-    struct arena *mem;
-    struct err *e;
-};
-
-static int wrong(const struct definition_reading *r, const struct node *at, const char *what)
+int agent_wrong(const struct definition_reading *r, const struct node *at, const char *what)
 {
     return place_say(r->e, ERR_POLICY, r->file, at->line, at->column, "%s", what);
 }
@@ -21,23 +14,23 @@ static int no_memory(const struct definition_reading *r)
     return err_sys(r->e, ERR_SYSTEM, ENOMEM, "cannot read %s", r->file);
 }
 
-static int take_text(const struct definition_reading *r, const struct node *n, const char **ret)
+int agent_take_text(const struct definition_reading *r, const struct node *n, const char **ret)
 {
     if (n->kind != NODE_SCALAR || n->text.n == 0 || memchr(n->text.p, 0, n->text.n))
-        return wrong(r, n, "a text is expected here");
+        return agent_wrong(r, n, "a text is expected here");
     *ret = arena_str(r->mem, n->text);
     return *ret ? 0 : no_memory(r);
 }
 
-static int take_list(const struct definition_reading *r, const struct node *n, const char ***ret)
+int agent_take_list(const struct definition_reading *r, const struct node *n, const char ***ret)
 {
     if (n->kind != NODE_LIST)
-        return wrong(r, n, "a list of strings is expected here");
+        return agent_wrong(r, n, "a list of strings is expected here");
     const char **list = arena_zero(r->mem, (n->n + 1) * sizeof *list);
     if (!list)
         return no_memory(r);
     for (size_t i = 0; i < n->n; i++) {
-        int no = take_text(r, &n->items[i], &list[i]);
+        int no = agent_take_text(r, &n->items[i], &list[i]);
         if (no < 0)
             return no;
     }
@@ -48,15 +41,15 @@ static int take_list(const struct definition_reading *r, const struct node *n, c
 /* A path of the home: "~/x". */
 static int take_place(const struct definition_reading *r, const struct node *n, const char **ret)
 {
-    int no = take_text(r, n, ret);
+    int no = agent_take_text(r, n, ret);
     if (no == 0 && (strncmp(*ret, "~/", 2) != 0 || strstr(*ret, "/../") || strstr(*ret, "//") || strlen(*ret) < 3))
-        no = wrong(r, n, "a path of the home is expected here, \"~/...\"");
+        no = agent_wrong(r, n, "a path of the home is expected here, \"~/...\"");
     return no;
 }
 
 static int take_places(const struct definition_reading *r, const struct node *n, const char ***ret)
 {
-    int no = take_list(r, n, ret);
+    int no = agent_take_list(r, n, ret);
     for (size_t i = 0; no == 0 && i < n->n; i++)
         no = take_place(r, &n->items[i], &(const char *){NULL});
     return no;
@@ -65,20 +58,20 @@ static int take_places(const struct definition_reading *r, const struct node *n,
 /* One component: the name of a file or directory, or of a table. */
 static int take_name(const struct definition_reading *r, const struct node *n, const char **ret)
 {
-    int no = take_text(r, n, ret);
+    int no = agent_take_text(r, n, ret);
     if (no == 0 && (strchr(*ret, '/') || strcmp(*ret, ".") == 0 || strcmp(*ret, "..") == 0 || strlen(*ret) > 200))
-        no = wrong(r, n, "a name without \"/\" is expected here");
+        no = agent_wrong(r, n, "a name without \"/\" is expected here");
     return no;
 }
 
 /* Files of the home or of the directory that the agent works in. */
 static int take_settings(const struct definition_reading *r, const struct node *n, const char ***ret)
 {
-    int no = take_list(r, n, ret);
+    int no = agent_take_list(r, n, ret);
     for (size_t i = 0; no == 0 && i < n->n; i++) {
         const char *file = (*ret)[i];
         if (file[0] == '/' || strstr(file, "..") || strstr(file, "//") || file[strlen(file) - 1] == '/')
-            no = wrong(r, &n->items[i], "a file of the home (\"~/...\") or of the directory is expected here");
+            no = agent_wrong(r, &n->items[i], "a file of the home (\"~/...\") or of the directory is expected here");
     }
     return no;
 }
@@ -86,11 +79,11 @@ static int take_settings(const struct definition_reading *r, const struct node *
 static int take_env(const struct definition_reading *r, const struct node *n, const char ***ret)
 {
     if (n->kind != NODE_MAP)
-        return wrong(r, n, "a mapping of variables is expected here");
+        return agent_wrong(r, n, "a mapping of variables is expected here");
     const char **list = arena_zero(r->mem, (2 * n->n + 1) * sizeof *list);
     int no = list ? 0 : no_memory(r);
     for (size_t i = 0; no == 0 && i < 2 * n->n; i++)
-        no = take_text(r, &n->items[i], &list[i]);
+        no = agent_take_text(r, &n->items[i], &list[i]);
     *ret = list;
     return no;
 }
@@ -99,7 +92,7 @@ static int take_files(const struct definition_reading *r, const struct node *n, 
                       size_t *ret_n)
 {
     if (n->kind != NODE_LIST)
-        return wrong(r, n, "a list of files is expected here");
+        return agent_wrong(r, n, "a list of files is expected here");
     for (size_t i = 0; i < n->n; i++) {
         const struct node *one = &n->items[i], *name = one->kind == NODE_MAP ? node_get(one, "file") : NULL;
         const struct node *refresh = name ? node_get(one, "refresh") : NULL;
@@ -107,17 +100,17 @@ static int take_files(const struct definition_reading *r, const struct node *n, 
         if (!f)
             return no_memory(r);
         if (!name || one->n != 1 + (size_t)(refresh != NULL) || (databases && !refresh))
-            return wrong(r, one,
-                         databases ? "a database is \"file:\" and \"refresh:\", a list of tables"
-                                   : "a file is \"file:\" and, when it is copied each time, \"refresh: true\"");
+            return agent_wrong(r, one,
+                               databases ? "a database is \"file:\" and \"refresh:\", a list of tables"
+                                         : "a file is \"file:\" and, when it is copied each time, \"refresh: true\"");
         int no = take_name(r, name, &f->name);
         if (no == 0 && databases)
-            no = take_list(r, refresh, &f->refresh);
+            no = agent_take_list(r, refresh, &f->refresh);
         for (size_t k = 0; no == 0 && databases && k < refresh->n; k++)
-            no = strchr(f->refresh[k], '"') ? wrong(r, &refresh->items[k], "no name of a table") : 0;
+            no = strchr(f->refresh[k], '"') ? agent_wrong(r, &refresh->items[k], "no name of a table") : 0;
         if (no == 0 && refresh && !databases) {
             f->each_time = str_is(refresh->text, "true");
-            no = f->each_time ? 0 : wrong(r, refresh, "\"true\" is expected here");
+            no = f->each_time ? 0 : agent_wrong(r, refresh, "\"true\" is expected here");
         }
         if (no < 0)
             return no;
@@ -128,7 +121,7 @@ static int take_files(const struct definition_reading *r, const struct node *n, 
 static int take_state(const struct definition_reading *r, const struct node *n, struct agent_state *s)
 {
     if (n->kind != NODE_MAP)
-        return wrong(r, n, "a state is a mapping");
+        return agent_wrong(r, n, "a state is a mapping");
     for (size_t i = 0; i < n->n; i++) {
         const struct node *key = &n->items[2 * i], *value = key + 1;
         int no = 0;
@@ -145,17 +138,17 @@ static int take_state(const struct definition_reading *r, const struct node *n, 
         else if (str_is(key->text, "files"))
             no = take_files(r, value, false, &s->files, &s->n_files);
         else
-            no = wrong(r, key, "the keys of a state are name, at, linux, macos, databases, files");
+            no = agent_wrong(r, key, "the keys of a state are name, at, linux, macos, databases, files");
         if (no < 0)
             return no;
     }
-    return s->name && s->at ? 0 : wrong(r, n, "a state needs \"name:\" and \"at:\"");
+    return s->name && s->at ? 0 : agent_wrong(r, n, "a state needs \"name:\" and \"at:\"");
 }
 
 static int take_states(const struct definition_reading *r, const struct node *n, struct agent *a)
 {
     if (n->kind != NODE_LIST)
-        return wrong(r, n, "a list of states is expected here");
+        return agent_wrong(r, n, "a list of states is expected here");
     for (size_t i = 0; i < n->n; i++) {
         struct agent_state *s = arena_push(r->mem, &a->state, &a->n_state, sizeof *s);
         int no = s ? take_state(r, &n->items[i], s) : no_memory(r);
@@ -167,28 +160,35 @@ static int take_states(const struct definition_reading *r, const struct node *n,
 
 /* ---- start ---- */
 
-static int take_flag_of(const struct definition_reading *r, const struct node *n, bool *ret)
+int agent_take_flag(const struct definition_reading *r, const struct node *n, bool *ret)
 {
     *ret = n->kind == NODE_SCALAR && str_is(n->text, "true");
-    return *ret ? 0 : wrong(r, n, "\"true\" is expected here");
+    return *ret ? 0 : agent_wrong(r, n, "\"true\" is expected here");
 }
 
 /* Names below a directory of the agent's: never out of it. */
 static int take_below(const struct definition_reading *r, const struct node *n, const char **ret)
 {
-    int no = take_text(r, n, ret);
+    int no = agent_take_text(r, n, ret);
     const char *t = no == 0 ? *ret : "x";
     if (t[0] == '/' || t[0] == '~' || strstr(t, "//") || strcmp(t, ".") == 0 || strstr(t, "..") || strchr(t, ':'))
-        no = wrong(r, n, "a name below the directory of \"at:\" is expected here");
+        no = agent_wrong(r, n, "a name below the directory of \"at:\" is expected here");
     return no;
 }
 
 static int take_belows(const struct definition_reading *r, const struct node *n, const char ***ret)
 {
-    int no = take_list(r, n, ret);
+    int no = agent_take_list(r, n, ret);
     for (size_t i = 0; no == 0 && i < n->n; i++)
         no = take_below(r, &n->items[i], &(const char *){NULL});
     return no;
+}
+
+static bool has_word(const char **list, const char *word)
+{
+    while (list && *list && !same(*list, word))
+        list++;
+    return list && *list;
 }
 
 static int take_kept(const struct definition_reading *r, const struct node *n, struct agent_kept *f)
@@ -196,7 +196,7 @@ static int take_kept(const struct definition_reading *r, const struct node *n, s
     if (n->kind == NODE_SCALAR)
         return take_below(r, n, &f->name);
     if (n->kind != NODE_MAP)
-        return wrong(r, n, "a file's name or a mapping with \"file:\" is expected here");
+        return agent_wrong(r, n, "a file's name or a mapping with \"file:\" is expected here");
     for (size_t i = 0; i < n->n; i++) {
         const struct node *key = &n->items[2 * i], *value = key + 1;
         int no;
@@ -205,29 +205,37 @@ static int take_kept(const struct definition_reading *r, const struct node *n, s
         else if (str_is(key->text, "from"))
             no = take_place(r, value, &f->from);
         else if (str_is(key->text, "blank"))
-            no = take_list(r, value, &f->blank);
+            no = agent_take_list(r, value, &f->blank);
         else if (str_is(key->text, "only"))
-            no = take_list(r, value, &f->only);
+            no = agent_take_list(r, value, &f->only);
         else if (str_is(key->text, "keys"))
-            no = take_list(r, value, &f->keys);
+            no = agent_take_list(r, value, &f->keys);
         else if (str_is(key->text, "expires"))
-            no = take_text(r, value, &f->expires);
+            no = agent_take_text(r, value, &f->expires);
         else if (str_is(key->text, "login"))
-            no = take_flag_of(r, value, &f->login);
+            no = agent_take_flag(r, value, &f->login);
+        else if (str_is(key->text, "renew"))
+            no = agent_take_renew(r, value, &f->renew);
         else if (str_is(key->text, "secret"))
-            no = take_flag_of(r, value, &f->secret);
+            no = agent_take_flag(r, value, &f->secret);
         else
-            no = wrong(r, key, "the keys of a file are file, from, blank, only, keys, expires, login, secret");
+            no = agent_wrong(r, key,
+                             "the keys of a file are file, from, blank, only, keys, expires, login, renew, secret");
         if (no < 0)
             return no;
     }
-    return f->name ? 0 : wrong(r, n, "a file needs \"file:\"");
+    if (f->renew && !(f->login && f->expires && has_word(f->blank, f->renew->refresh)))
+        return agent_wrong(
+            r, n,
+            "a login with \"renew:\" needs \"login: true\", \"expires:\", and in \"blank:\" the place of its "
+            "\"refresh:\"");
+    return f->name ? 0 : agent_wrong(r, n, "a file needs \"file:\"");
 }
 
 static int take_kept_files(const struct definition_reading *r, const struct node *n, struct agent_layer *l)
 {
     if (n->kind != NODE_LIST || n->n > AGENT_KEPT_MAX)
-        return wrong(r, n, "a list of files is expected here, 64 at most");
+        return agent_wrong(r, n, "a list of files is expected here, 64 at most");
     for (size_t i = 0; i < n->n; i++) {
         struct agent_kept *f = arena_push(r->mem, &l->files, &l->n_files, sizeof *f);
         int no = f ? take_kept(r, &n->items[i], f) : no_memory(r);
@@ -240,14 +248,14 @@ static int take_kept_files(const struct definition_reading *r, const struct node
 static int take_layer(const struct definition_reading *r, const struct node *n, struct agent_layer *l)
 {
     if (n->kind != NODE_MAP)
-        return wrong(r, n, "a mapping with \"at:\" is expected here");
+        return agent_wrong(r, n, "a mapping with \"at:\" is expected here");
     for (size_t i = 0; i < n->n; i++) {
         const struct node *key = &n->items[2 * i], *value = key + 1;
         int no;
         if (str_is(key->text, "at"))
             no = take_place(r, value, &l->at);
         else if (str_is(key->text, "variable"))
-            no = take_text(r, value, &l->variable);
+            no = agent_take_text(r, value, &l->variable);
         else if (str_is(key->text, "files"))
             no = take_kept_files(r, value, l);
         else if (str_is(key->text, "shared"))
@@ -255,17 +263,17 @@ static int take_layer(const struct definition_reading *r, const struct node *n, 
         else if (str_is(key->text, "apart"))
             no = take_belows(r, value, &l->apart);
         else
-            no = wrong(r, key, "the keys of a directory are at, variable, files, shared, apart");
+            no = agent_wrong(r, key, "the keys of a directory are at, variable, files, shared, apart");
         if (no < 0)
             return no;
     }
-    return l->at ? 0 : wrong(r, n, "a directory needs \"at:\"");
+    return l->at ? 0 : agent_wrong(r, n, "a directory needs \"at:\"");
 }
 
 static int take_layers(const struct definition_reading *r, const struct node *n, struct agent_start *s)
 {
     if (n->kind != NODE_LIST || n->n > AGENT_LAYERS_MAX)
-        return wrong(r, n, "a list of directories is expected here, 4 at most");
+        return agent_wrong(r, n, "a list of directories is expected here, 4 at most");
     for (size_t i = 0; i < n->n; i++) {
         struct agent_layer *l = arena_push(r->mem, &s->layers, &s->n_layers, sizeof *l);
         int no = l ? take_layer(r, &n->items[i], l) : no_memory(r);
@@ -275,37 +283,51 @@ static int take_layers(const struct definition_reading *r, const struct node *n,
     return 0;
 }
 
+static int take_port(const struct definition_reading *r, const struct node *n, const char **ret)
+{
+    int no = agent_take_text(r, n, ret);
+    if (no == 0 && (strspn(*ret, "0123456789") != strlen(*ret) || strlen(*ret) > 5 || **ret == '0'))
+        no = agent_wrong(r, n, "a port is expected here");
+    return no;
+}
+
 static int take_start(const struct definition_reading *r, const struct node *n, struct agent_start *s)
 {
     if (n->kind != NODE_MAP)
-        return wrong(r, n, "a mapping with \"command:\" is expected here");
+        return agent_wrong(r, n, "a mapping with \"command:\" is expected here");
     for (size_t i = 0; i < n->n; i++) {
         const struct node *key = &n->items[2 * i], *value = key + 1;
         int no;
         if (str_is(key->text, "command"))
-            no = take_list(r, value, &s->command);
+            no = agent_take_list(r, value, &s->command);
         else if (str_is(key->text, "unattended"))
-            no = take_list(r, value, &s->unattended);
+            no = agent_take_list(r, value, &s->unattended);
         else if (str_is(key->text, "own_options"))
-            no = take_list(r, value, &s->own_options);
+            no = agent_take_list(r, value, &s->own_options);
         else if (str_is(key->text, "places"))
             no = take_places(r, value, &s->places);
+        else if (str_is(key->text, "login"))
+            no = agent_take_list(r, value, &s->login);
+        else if (str_is(key->text, "login_port"))
+            no = take_port(r, value, &s->login_port);
         else if (str_is(key->text, "install"))
-            no = take_text(r, value, &s->install);
+            no = agent_take_text(r, value, &s->install);
         else if (str_is(key->text, "env"))
             no = take_env(r, value, &s->env);
         else if (str_is(key->text, "untried"))
-            no = take_flag_of(r, value, &s->untried);
+            no = agent_take_flag(r, value, &s->untried);
         else if (str_is(key->text, "keeps"))
             no = take_layers(r, value, s);
         else
-            no = wrong(r, key,
-                       "the keys of start are command, unattended, own_options, places, install, env, untried, keeps");
+            no = agent_wrong(
+                r, key,
+                "the keys of start are command, unattended, own_options, places, install, login, login_port, env, "
+                "untried, keeps");
         if (no < 0)
             return no;
     }
     bool named = s->command && s->command[0] && s->command[0][0] != '-' && !strchr(s->command[0], '/');
-    return named ? 0 : wrong(r, n, "start needs \"command:\", whose first word is a program's name");
+    return named ? 0 : agent_wrong(r, n, "start needs \"command:\", whose first word is a program's name");
 }
 
 static int take_key(const struct definition_reading *r, const struct node *key, const struct node *value,
@@ -329,7 +351,7 @@ static int take_key(const struct definition_reading *r, const struct node *key, 
                 {"hosts", &a->hosts, NULL}};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (str_is(key->text, keys[i].name))
-            return keys[i].list ? take_list(r, value, keys[i].list) : take_text(r, value, keys[i].text);
+            return keys[i].list ? agent_take_list(r, value, keys[i].list) : agent_take_text(r, value, keys[i].text);
     if (str_is(key->text, "state"))
         return take_states(r, value, a);
     if (str_is(key->text, "start"))
@@ -340,9 +362,9 @@ static int take_key(const struct definition_reading *r, const struct node *key, 
         return take_env(r, value, &a->env);
     if (str_is(key->text, "servers"))
         return take_settings(r, value, &a->servers);
-    return wrong(r, key,
-                 "the keys of an agent are title, command, profile, model, unattended, response, response_text, "
-                 "resume, prompt, text, state, read_only, env, pass, hosts, servers, start");
+    return agent_wrong(r, key,
+                       "the keys of an agent are title, command, profile, model, unattended, response, response_text, "
+                       "resume, prompt, text, state, read_only, env, pass, hosts, servers, start");
 }
 
 int agent_read(const char *name, const char *file, struct str text, struct arena *mem, struct agent *ret, struct err *e)
@@ -356,7 +378,7 @@ int agent_read(const char *name, const char *file, struct str text, struct arena
     if (!ret->name)
         return no_memory(&r);
     if (root.kind != NODE_MAP)
-        return wrong(&r, &root, "an agent's definition is a mapping");
+        return agent_wrong(&r, &root, "an agent's definition is a mapping");
     for (size_t i = 0; i < root.n; i++) {
         no = take_key(&r, &root.items[2 * i], &root.items[2 * i + 1], ret);
         if (no < 0)
@@ -364,7 +386,7 @@ int agent_read(const char *name, const char *file, struct str text, struct arena
     }
     bool prompts = ret->command && ret->command[0] && ret->prompt && ret->text;
     if (!ret->title || !(prompts || (ret->start.command && !ret->command && !ret->prompt && !ret->text)))
-        return wrong(&r, &root, "an agent needs title, and command, prompt and text, or start");
+        return agent_wrong(&r, &root, "an agent needs title, and command, prompt and text, or start");
     return 0;
 }
 

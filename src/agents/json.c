@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "agents/agents.h"
+#include "agents/expires.h"
 
 enum { KEY_DEPTH = 32, SHOWN_VALUE = 16 << 10 };
 
@@ -100,12 +101,7 @@ bool agent_json_own_login(const struct agent_kept *f, struct str box)
 
 int64_t agent_json_expires(const struct agent_kept *f, struct str host)
 {
-    json_t *j = f->expires ? parsed(host) : NULL, *at = j;
-    for (const char *p = f->expires; at && p && *p; p += p[strcspn(p, ".")] ? strcspn(p, ".") + 1 : strlen(p))
-        at = json_object_getn(at, p, strcspn(p, "."));
-    int64_t t = json_is_integer(at) ? json_integer_value(at) : 0;
-    json_decref(j);
-    return t > 100000000000 ? t / 1000 : t;
+    return agent_login_expires(host, f->expires);
 }
 
 /* ---- three texts ---- */

@@ -182,6 +182,10 @@ static int bring(struct layer_work *w, int from, int box, int seeds, const char 
     struct stat st;
     if (fstat(from, &st) < 0)
         return -errno;
+    if (w->file->login && !S_ISREG(st.st_mode)) {
+        say(w, "is no regular file, so no login is in the box");
+        return 0;
+    }
     return S_ISDIR(st.st_mode) ? bring_directory(w, from, box, seeds, name, depth)
                                : bring_file(w, from, box, seeds, name);
 }
@@ -294,6 +298,21 @@ static int look(struct layer_work *w, int host, int box, int seeds, const char *
     return no;
 }
 
+/* ---- a login from inside ---- */
+
+static int look_login(struct layer_work *w, int box)
+{
+    auto_text struct text mine = {0};
+    if (!w->file->renew || w->found)
+        return 0;
+    mine = text_of(box, w->file->name);
+    if (!mine.there || !agent_json_own_login(w->file, view(&mine)))
+        return 0;
+    w->found = true;
+    buf_str(&w->out, view(&mine));
+    return 0;
+}
+
 /* ---- the process ---- */
 
 static int work_layer(struct layer_work *w, const struct agent_layer *layer, const struct agent_layer_open *o)
@@ -303,7 +322,11 @@ static int work_layer(struct layer_work *w, const struct agent_layer *layer, con
         w->file = &layer->files[i];
         w->files = 0;
         snprintf(w->name, sizeof w->name, "%s", w->file->name);
-        if (w->work != AGENT_BRING)
+        if (w->work == AGENT_LOGINS && !w->file->login)
+            continue;
+        if (w->work == AGENT_LOGIN)
+            no = look_login(w, o->box);
+        else if (w->work != AGENT_BRING && w->work != AGENT_LOGINS)
             no = w->file->login ? 0 : look(w, o->files[i], o->box, o->seeds, w->file->name, 0);
         else if (o->files[i] == -ENOENT)
             no = withdraw(o->box, o->seeds, w->file->name);
@@ -353,7 +376,7 @@ static _Noreturn void work_alone(struct layer_work *w, int out, int say_to)
     int no = bind_to(w->l);
     for (w->layer = 0; no == 0 && w->layer < s->n_layers; w->layer++)
         no = work_layer(w, &s->layers[w->layer], &w->l->open[w->layer]);
-    if (no == 0 && w->work == AGENT_TAKE && !w->found)
+    if (no == 0 && (w->work == AGENT_TAKE || w->work == AGENT_LOGIN) && !w->found)
         no = -ENOENT;
     if (no == 0)
         no = buf_ok(&w->out) ? fd_write_all(out, buf_cstr(&w->out), w->out.n) : -ENOMEM;
@@ -403,7 +426,7 @@ int agent_layers_do(const struct agent_layers *l, enum agent_layers_work work, c
     if (got > 0 && no == 0)
         return 0;
     no = got < 0 ? (int)got : no;
-    if (work == AGENT_TAKE && (no == -ENOENT || no == -EBUSY || no == -EFBIG))
+    if ((work == AGENT_TAKE || work == AGENT_LOGIN) && (no == -ENOENT || no == -EBUSY || no == -EFBIG))
         return no;
     return err_sys(e, ERR_SYSTEM, -no, "cannot copy the settings of %s into the layer of this project",
                    l->agent->title);

@@ -98,6 +98,32 @@ int agent_file_put(int dir, const char *name, const char *bytes, size_t n)
     return no;
 }
 
+/* The login that its owner renews outside: a session gets it without what renews it, as a box of the agent by name. */
+static const struct agent_kept *renewed_outside(const struct agent *a, const struct agent_state *state,
+                                                const struct agent_file *f)
+{
+    for (size_t i = 0; i < a->start.n_layers; i++) {
+        const struct agent_layer *l = &a->start.layers[i];
+        for (size_t k = 0; strcmp(l->at, state->at) == 0 && k < l->n_files; k++) {
+            if (l->files[k].renew && strcmp(l->files[k].name, f->name) == 0)
+                return &l->files[k];
+        }
+    }
+    return NULL;
+}
+
+/* In place of what was read; -ENOENT: it is no login. */
+static int without_what_renews(const struct agent_kept *f, char **bytes, size_t *n)
+{
+    char *shown = NULL;
+    size_t shown_n = 0;
+    int no = agent_json_shown(f, "", (struct str){*bytes, *n}, &shown, &shown_n);
+    free(*bytes);
+    *bytes = shown;
+    *n = shown_n;
+    return no == -EINVAL ? -ENOENT : no;
+}
+
 static int sync_file(const struct sync *s, const struct agent_state *state, const struct agent_dirs *d,
                      const struct agent_file *f, int from, struct err *e)
 {
@@ -107,7 +133,10 @@ static int sync_file(const struct sync *s, const struct agent_state *state, cons
     bool there = fstatat(d->session, f->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
     if (there && !f->each_time)
         return 0;
+    const struct agent_kept *renewed = renewed_outside(s->agent, state, f);
     int no = agent_file_read(from, &bytes, &n);
+    if (no == 0 && renewed)
+        no = without_what_renews(renewed, &bytes, &n);
     if (no == -ENOENT) {
         tell(s, 'm', state->name, f->name);
         return 0;

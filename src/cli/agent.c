@@ -75,8 +75,7 @@ bool start_named(struct ask *a, const char *word)
     return a->agent != NULL;
 }
 
-/* The person's options stand behind those of the agent, and win over them. */
-static bool join_options(struct ask *a, const struct pinfold_option *first)
+bool agent_options(struct ask *a, const struct pinfold_option *first)
 {
     size_t n = 0;
     while (first[n].name)
@@ -92,10 +91,26 @@ static bool join_options(struct ask *a, const struct pinfold_option *first)
     return true;
 }
 
+int agent_explain(struct ask *a, const struct agent_begun *b)
+{
+    char **given = a->words;
+    a->words = b->argv;
+    a->n_words = 0;
+    while (b->argv[a->n_words])
+        a->n_words++;
+    int status = print(b->about);
+    if (status == STATUS_YES)
+        status = verb_explain(a);
+    a->words = given;
+    return status;
+}
+
 int verb_start(struct ask *a)
 {
     struct pinfold_error error = {0};
     struct agent_begun b;
+    if (same(verb_said, "login"))
+        return verb_login(a);
     if (!a->agent) {
         complain("agent run: missing argument: the agent's name (pinfold agent list)");
         return STATUS_USAGE;
@@ -113,24 +128,19 @@ int verb_start(struct ask *a)
         return STATUS_SANDBOX;
     }
     int status = STATUS_SANDBOX;
-    if (!join_options(a, b.options)) {
+    if (!agent_options(a, b.options)) {
         complain("out of memory");
     } else if (a->explain) {
-        char **given = a->words;
-        a->words = b.argv;
-        a->n_words = 0;
-        while (b.argv[a->n_words])
-            a->n_words++;
-        status = print(b.about);
-        if (status == STATUS_YES)
-            status = verb_explain(a);
-        a->words = given;
+        status = agent_explain(a, &b);
     } else {
         if (b.first && !a->quiet)
             complain_lines(b.first);
         if (!a->quiet)
             complain_lines(b.notes);
         status = run_command(a, (const char *const *)b.argv);
+        const char *after = entry_agent_after(&b);
+        if (after && !a->quiet)
+            complain("%s", after);
     }
     entry_agent_end(&b);
     return status;

@@ -183,6 +183,13 @@ int verb_cp(struct ask *a);
 int verb_ls(struct ask *a);
 int verb_path(struct ask *a);
 int verb_agent(struct ask *a);
+int verb_login(struct ask *a);
+/* agent.c: the agent's options stand before the person's, which win; its box as --explain shows it. */
+bool agent_options(struct ask *a, const struct pinfold_option *first);
+struct agent_begun;
+int agent_explain(struct ask *a, const struct agent_begun *b);
+/* question.c: a key of `choices`, or a value below 0: nobody answers. */
+int ask_at_terminal(const char *text, const char *choices, const char *again);
 int verb_start(struct ask *a);
 /* `pinfold claude`: true, with the verb and the agent in `a`, when a word names an agent. */
 bool start_named(struct ask *a, const char *word);

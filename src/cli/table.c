@@ -90,6 +90,8 @@ const struct verb verbs[] = {
     {VERB_PATH, "path", "to-box|to-host SESSION PATH", "translate a path between host and box", NULL},
     {VERB_START, "claude", "[OPTIONS] [--] [ARG...]",
      "start Claude Code in a box; also codex, gemini, opencode, copilot, qwen", NULL},
+    {VERB_START, "login", "[OPTIONS] NAME [ARG...]", "log an agent in, in a box; you are asked before it is kept",
+     NULL},
     {VERB_AGENT, "agent", "list|run|merge|prepare", "agents by name: start them, merge their settings", agent_parts},
     {VERB_HOOK, "hook", "install|remove|status AGENT", "put the commands of an agent that stays outside into boxes",
      hook_parts},

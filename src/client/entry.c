@@ -2,6 +2,7 @@
    egress proxy;
    and what the command line alone uses of the parts below. */
 #include "client/entry.h"
+#include "run/agent/agent_login.h"
 
 #include <stdio.h>
 
@@ -44,6 +45,11 @@ int entry_agent_begin(const struct agent_begin *ask, struct agent_begun *ret, st
     return agent_start_begin(ask, ret, error);
 }
 
+const char *entry_agent_after(struct agent_begun *b)
+{
+    return agent_start_after(b);
+}
+
 void entry_agent_end(struct agent_begun *b)
 {
     agent_start_end(b);
@@ -57,6 +63,11 @@ const char *entry_agent_define(const char *file, char *why, size_t room)
         return name;
     snprintf(why, room, "%s", e.text);
     return NULL;
+}
+
+int entry_agent_login(struct agent_begun *b, bool write, struct pinfold_error *error)
+{
+    return agent_login_store(b, write, error);
 }
 
 int entry_agent_merge(const char *name, const char *const *takes, char **ret, struct pinfold_error *error)

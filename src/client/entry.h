@@ -14,4 +14,6 @@ int entry_agent_begin(const struct agent_begin *ask, struct agent_begun *ret, st
 void entry_agent_end(struct agent_begun *b);
 /* An agent that a file defines (run/agent/agent_own.h); `why` gets the sentence when it returns NULL. */
 const char *entry_agent_define(const char *file, char *why, size_t room);
+const char *entry_agent_after(struct agent_begun *b);
+int entry_agent_login(struct agent_begun *b, bool write, struct pinfold_error *error);
 int entry_agent_merge(const char *name, const char *const *takes, char **ret, struct pinfold_error *error);

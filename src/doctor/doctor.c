@@ -175,6 +175,12 @@ static void check_engines(struct doctor_report *r)
           there ? NULL
                 : "install all of pinfold, or build it where libsqlite3-dev is: agents' logins in SQLite databases "
                   "need it");
+    const char *login = NULL;
+    there = tool_helper(r->mem, "pinfold-login", &login, NULL, &e) == 0;
+    check(r, there ? CHECK_YES : CHECK_PART, "pinfold-login", there ? login : arena_text(r->mem, e.text),
+          there
+              ? NULL
+              : "install all of pinfold, or build it where libcurl4-openssl-dev is: agents' logins are renewed by it");
 }
 
 /* Starts a default box. */

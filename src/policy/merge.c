@@ -436,12 +436,39 @@ static int merge_ssh_key(struct merge *m, const struct said *s, struct str one)
     return 0;
 }
 
-static int merge_ssh_keys(struct merge *m, const struct said *s)
+/* Which key that is, only gpg knows (run/gpg.c). */
+static int merge_gpg_key(struct merge *m, const struct said *s, struct str one)
 {
+    struct policy *p = m->p;
+    const char *key = keep(m, one);
+    if (!key)
+        return merge_no_memory(m);
+    if (one.n < 3 || one.n > 200 || one.p[0] == '-')
+        return merge_say(m, ERR_POLICY, s,
+                         "'%.*s' is no key of gpg's: a keygrip, a fingerprint, a user id or its address, as "
+                         "'gpg --list-secret-keys --with-keygrip' shows them",
+                         STR_SAID(one));
+    for (size_t i = 0; i < p->n_gpg_keys; i++) {
+        if (same(p->gpg_keys[i].key, key))
+            return 0;
+    }
+    if (!m->text->trusted)
+        return tighten_check(m, s, NULL);
+    struct gpg_key_rule *slot = arena_push(p->mem, &p->gpg_keys, &p->n_gpg_keys, sizeof *slot);
+    if (!slot)
+        return merge_no_memory(m);
+    *slot = (struct gpg_key_rule){key, origin_of(m, s)};
+    return 0;
+}
+
+static int merge_agent_keys(struct merge *m, const struct said *s)
+{
+    int (*const one)(struct merge *, const struct said *, struct str) =
+        s->key == KEY_SSH_AGENT ? merge_ssh_key : merge_gpg_key;
     struct str rest = s->a;
-    int r = rest.n ? 0 : merge_ssh_key(m, s, rest);
+    int r = rest.n ? 0 : one(m, s, rest);
     while (r == 0 && rest.n)
-        r = merge_ssh_key(m, s, str_until(&rest, ','));
+        r = one(m, s, str_until(&rest, ','));
     return r;
 }
 
@@ -626,6 +653,10 @@ static int merge_simple(struct merge *m, const struct said *s)
         if (on)
             m->allow_said = s;
         break;
+    case KEY_GPG_CONFIRM:
+        p->gpg_confirm = on;
+        p->gpg_confirm_origin = origin_of(m, s);
+        break;
     case KEY_SSH_CONFIRM:
         p->ssh_confirm = on;
         p->ssh_confirm_origin = origin_of(m, s);
@@ -675,9 +706,9 @@ static int merge_said(struct merge *m, const struct said *s)
 {
     switch ((enum key_id)s->key) {
     case KEY_VERSION:
-    case KEY_WORKSPACE: /* decided before everything else (build.c) */
-    case KEY_COUNT:
+    case KEY_WORKSPACE:   /* decided before everything else (build.c) */
     case KEY_GUARD_ALLOW: /* done first, by merge_text() */
+    case KEY_COUNT:
         return 0;
     case KEY_EXTENDS:
         return m->text->trusted ? 0 : tighten_check(m, s, NULL);
@@ -709,7 +740,8 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_UNIX_SOCKETS:
         return merge_socket(m, s);
     case KEY_SSH_AGENT:
-        return merge_ssh_keys(m, s);
+    case KEY_GPG_AGENT:
+        return merge_agent_keys(m, s);
     case KEY_NET_ASK_TIME:
         return merge_ask_time(m, s);
     case KEY_MEMORY:
@@ -746,6 +778,7 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_NET:
     case KEY_CATCH:
     case KEY_NET_ASK:
+    case KEY_GPG_CONFIRM:
     case KEY_SSH_CONFIRM:
     case KEY_TTY:
     case KEY_PULL:
@@ -899,6 +932,10 @@ static int by_ssh_key(const void *a, const void *b)
     int r = strcmp(x->key, y->key);
     return r ? r : strcmp(x->host ? x->host : "", y->host ? y->host : "");
 }
+static int by_gpg_key(const void *a, const void *b)
+{
+    return strcmp(((const struct gpg_key_rule *)a)->key, ((const struct gpg_key_rule *)b)->key);
+}
 static int by_text(const void *a, const void *b)
 {
     const char *const *x = a, *const *y = b;
@@ -972,6 +1009,7 @@ int merge_end(struct merge *m)
     p->guards = sort(p->mem, p->guards, p->n_guards, sizeof *p->guards, by_guard);
     p->net_rules = sort(p->mem, p->net_rules, p->n_net_rules, sizeof *p->net_rules, by_net);
     p->env = sort(p->mem, p->env, p->n_env, sizeof *p->env, by_env);
+    p->gpg_keys = sort(p->mem, p->gpg_keys, p->n_gpg_keys, sizeof *p->gpg_keys, by_gpg_key);
     p->ssh_keys = sort(p->mem, p->ssh_keys, p->n_ssh_keys, sizeof *p->ssh_keys, by_ssh_key);
     p->unix_sockets = sort(p->mem, p->unix_sockets, p->n_unix_sockets, sizeof *p->unix_sockets, by_text);
     return arena_failed(p->mem) ? merge_no_memory(m) : 0;

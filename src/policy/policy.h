@@ -169,6 +169,13 @@ struct policy {
         uint32_t origin;
     } * ssh_keys;
     size_t n_ssh_keys;
+    struct gpg_key_rule { /* a key of the caller's gpg-agent that the box may sign with */
+        const char *key;  /* a keygrip, a fingerprint, a long key id, a user id or the address in it */
+        uint32_t origin;
+    } * gpg_keys;
+    size_t n_gpg_keys;
+    bool gpg_confirm; /* ask before each signature */
+    uint32_t gpg_confirm_origin;
     bool ssh_confirm; /* ask before each signature */
     uint32_t ssh_confirm_origin;
 

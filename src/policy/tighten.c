@@ -155,6 +155,8 @@ int tighten_check(struct merge *m, const struct said *s, const struct path_text 
     case TIGHTEN_TRUE:
         if (str_is(s->a, "true"))
             return 0;
+        if (s->key == KEY_GPG_CONFIRM)
+            return p->gpg_confirm ? tighten_refuse(m, s, "would allow more") : 1;
         if (s->key == KEY_SSH_CONFIRM)
             return p->ssh_confirm ? tighten_refuse(m, s, "would allow more") : 1;
         if (s->key == KEY_MONITOR)

@@ -404,6 +404,7 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
     spec.leave = o->leave != 0;
     spec.control_fd = o->control_fd;
     spec.ssh = ssh_box(ssh);
+    spec.gpg = gpg_box(ssh);
     struct monitoring monitoring = {.policy = result->policy, .plan = spec.start.plan, .names = o->foreground != 0};
     if (result->policy->policy->monitor) {
         spec.explain = monitor_explain;

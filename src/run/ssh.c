@@ -23,6 +23,7 @@
 #include "ssh/known.h"
 
 #define MAX_SSH_ARENA (16u << 20)
+#define MAX_GPG_ARENA (80u << 20) /* a list of keys */
 #define MAX_KEY_FILE  (16u << 10)
 #define MAX_KNOWN     (4u << 20)
 #define SAID_BY       "ssh_agent"
@@ -571,30 +572,55 @@ static int extend(struct preparing *s)
     return 0;
 }
 
+/* What confirms nothing, and what no engine can do. */
+static int judge_agents(const struct policy *p, struct err *e)
+{
+    char room[512];
+    const bool alone = (p->ssh_confirm && !p->n_ssh_keys && p->origins[p->ssh_confirm_origin].layer == LAYER_FLAGS) ||
+                       (p->gpg_confirm && !p->n_gpg_keys && p->origins[p->gpg_confirm_origin].layer == LAYER_FLAGS);
+    const bool ssh = p->ssh_confirm && !p->n_ssh_keys;
+    if (alone)
+        return err_say(e, ERR_POLICY, "%s: there is no key to ask for; name one with --%s-agent KEY",
+                       policy_origin(p, ssh ? p->ssh_confirm_origin : p->gpg_confirm_origin, room, sizeof room),
+                       ssh ? "ssh" : "gpg");
+    if (same(p->engine, "vm") && (p->n_ssh_keys || p->n_gpg_keys))
+        return err_say(
+            e, ERR_CANNOT, "%s (%s): a virtual machine cannot connect to a socket of this machine; use another engine",
+            p->n_ssh_keys ? "ssh_agent" : "gpg_agent",
+            policy_origin(p, p->n_ssh_keys ? p->ssh_keys[0].origin : p->gpg_keys[0].origin, room, sizeof room));
+    return 0;
+}
+
+static int add_gpg(struct preparing *s)
+{
+    const char **flags = NULL;
+    int r = gpg_begin(s->p, s->mem, &s->ready->gpg, &flags, s->e);
+    for (size_t i = 0; r == 0 && flags[i]; i += 2)
+        r = add_layer_flag(s, flags[i], flags[i + 1]);
+    return r;
+}
+
 int ssh_begin(struct pinfold_policy *p, struct ssh_ready *ret, struct err *e)
 {
     const struct policy *policy = p->policy;
-    char room[512];
     *ret = SSH_READY;
-    if (!policy->n_ssh_keys)
-        return policy->ssh_confirm && policy->origins[policy->ssh_confirm_origin].layer == LAYER_FLAGS
-                   ? err_say(e, ERR_POLICY, "%s: there is no key to ask for; name one with --ssh-agent KEY",
-                             policy_origin(policy, policy->ssh_confirm_origin, room, sizeof room))
-                   : 0;
-    if (same(policy->engine, "vm"))
-        return err_say(e, ERR_CANNOT,
-                       "ssh_agent (%s): a virtual machine cannot connect to a socket of this machine; use "
-                       "another engine",
-                       policy_origin(policy, policy->ssh_keys[0].origin, room, sizeof room));
-    ret->mem = arena_new(MAX_SSH_ARENA);
+    int r = judge_agents(policy, e);
+    if (r < 0 || (!policy->n_ssh_keys && !policy->n_gpg_keys))
+        return r;
+    ret->mem = arena_new(MAX_SSH_ARENA + (policy->n_gpg_keys ? MAX_GPG_ARENA : 0));
     struct preparing s = {.p = p, .ready = ret, .mem = ret->mem, .e = e};
-    int r = ret->mem ? list_keys(&s) : ssh_no_memory(e);
-    if (r == 0)
-        r = make_rules(&s);
-    if (r == 0)
-        r = make_socket(&s);
-    if (r == 0)
-        r = show_files(&s);
+    r = ret->mem ? 0 : ssh_no_memory(e);
+    if (r == 0 && policy->n_ssh_keys) {
+        r = list_keys(&s);
+        if (r == 0)
+            r = make_rules(&s);
+        if (r == 0)
+            r = make_socket(&s);
+        if (r == 0)
+            r = show_files(&s);
+    }
+    if (r == 0 && policy->n_gpg_keys)
+        r = add_gpg(&s);
     return r < 0 ? r : extend(&s);
 }
 
@@ -609,9 +635,15 @@ const struct box_ssh *ssh_box(const struct ssh_ready *s)
     return s->box.listener >= 0 ? &s->box : NULL;
 }
 
+const struct box_gpg *gpg_box(const struct ssh_ready *s)
+{
+    return s->gpg.box.listener >= 0 ? &s->gpg.box : NULL;
+}
+
 void ssh_end(struct pinfold_policy *p, struct ssh_ready *s)
 {
     char path[64];
+    gpg_end(&s->gpg);
     s->box.listener = close_fd(s->box.listener);
     if (s->dir[0]) {
         snprintf(path, sizeof path, "%s/agent", s->dir);

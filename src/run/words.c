@@ -518,13 +518,15 @@ static void words_guess(const struct denial *d, struct buf *out)
 }
 
 /* What would have let the agent's filter pass it. */
-static void ssh_denial(const struct denial *d, struct buf *out)
+static void agent_denial(const struct denial *d, struct buf *out)
 {
-    buf_printf(out, "ssh-agent: %s '", d->action);
+    buf_printf(out, "%s: %s '", d->kind, d->action);
     words_safe(out, d->target);
     buf_text(out, "' denied: ");
     words_safe(out, d->why ? d->why : d->rule);
-    if (same(d->why, SSH_WHY_KEY))
+    if (same(d->kind, "gpg-agent") && same(d->why, GPG_WHY_KEY))
+        buf_text(out, "; allow the key with --gpg-agent KEY");
+    else if (same(d->why, SSH_WHY_KEY))
         buf_text(out, "; allow the key with --ssh-agent KEY");
     else if (same(d->why, SSH_WHY_HOST))
         buf_text(out, "; allow the host with --ssh-agent KEY=HOST, and connect to it once outside the box so that "
@@ -572,8 +574,8 @@ void words_denial(const struct denial *d, const struct policy *policy, struct bu
         buf_text(out, "); allow hosts with --allow HOST");
         return;
     }
-    if (same(d->kind, "ssh-agent")) {
-        ssh_denial(d, out);
+    if (same(d->kind, "ssh-agent") || same(d->kind, "gpg-agent")) {
+        agent_denial(d, out);
         return;
     }
     buf_printf(out, "%s: %s '", d->kind, d->action);

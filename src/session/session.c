@@ -257,6 +257,7 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
     if (!mem)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     keep.box.ssh = ssh_box(ssh);
+    keep.box.gpg = gpg_box(ssh);
     struct monitoring monitoring = {.policy = b->policy, .plan = prepared->plan};
     if (b->policy->policy->monitor) {
         keep.box.explain = monitor_explain;

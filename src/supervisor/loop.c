@@ -295,6 +295,7 @@ enum slot {
     SLOT_EVENT,
     SLOT_EGRESS,
     SLOT_SSH,
+    SLOT_GPG,
     SLOT_CALLER,
     SLOT_PROMPT,
     SLOT_FEED,
@@ -364,7 +365,9 @@ static uint64_t fill_slots(struct box *b, struct pollfd p[SLOTS], uint64_t now)
     p[SLOT_SIGNALS] = (struct pollfd){.fd = b->signals.fd, .events = POLLIN};
     p[SLOT_EVENT] = (struct pollfd){.fd = b->stage < STAGE_ENDING ? b->means.oom_event : -1, .events = POLLIN};
     p[SLOT_EGRESS] = (struct pollfd){.fd = b->stage < STAGE_ENDING ? b->egress.events : -1, .events = POLLIN};
-    p[SLOT_SSH] = (struct pollfd){.fd = b->stage < STAGE_ENDING ? b->ssh.events : -1, .events = POLLIN};
+    for (int kind = 0; kind < FILTERS; kind++)
+        p[SLOT_SSH + kind] =
+            (struct pollfd){.fd = b->stage < STAGE_ENDING ? b->filters[kind].events : -1, .events = POLLIN};
     if (sample < wake)
         wake = sample;
     if (b->lasting_at < wake)
@@ -510,8 +513,10 @@ static void serve(struct box *b, const struct pollfd p[SLOTS])
         b->started.builder = close_fd(b->started.builder);
     if (p[SLOT_EGRESS].revents && !egress_read(b))
         egress_end(b);
-    if (p[SLOT_SSH].revents && !sshagent_read(b))
-        sshagent_end(b);
+    for (int kind = 0; kind < FILTERS; kind++) {
+        if (p[SLOT_SSH + kind].revents && !filter_read(b, (enum filter_kind)kind))
+            filter_end(b, (enum filter_kind)kind);
+    }
     if (p[SLOT_EVENT].revents && limits_event(&b->means))
         loop_limit(b, BOX_LIMIT_MEMORY);
     uint64_t now = now_us();

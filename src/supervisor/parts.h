@@ -275,6 +275,9 @@ enum stage {
     STAGE_GONE     /* nothing of the box is left; only bytes in pipes are left                  no way back */
 };
 
+/* Processes between the box and an agent of its user. */
+enum filter_kind { FILTER_SSH, FILTER_GPG, FILTERS };
+
 struct box {
     /* One of two: the box that this process starts, or a command in a box of somebody else's, whose plan is not known
        here and whose reply socket is started.control. */
@@ -303,10 +306,10 @@ struct box {
         int events;  /* closing it ends the process */
         void *ask;   /* struct egress_ask, owned */
     } publish;
-    struct ssh_process {
-        pid_t pid;  /* -1: the box has no keys of an ssh-agent */
+    struct agent_filter {
+        pid_t pid;  /* -1: the box has no keys of that agent */
         int events; /* closing it ends the process */
-    } ssh;
+    } filters[FILTERS];
     struct means means;
     struct signals signals;
     enum stage stage;
@@ -371,11 +374,12 @@ int publish_begin(struct box *b);
 void publish_started(struct box *b);
 void publish_end(struct box *b); /* call when the box has ended: first sends what clients have not read yet */
 
-/* The filter of the ssh-agent (supervisor/network/sshagent.c), likewise. */
-void sshagent_none(struct box *b);
-int sshagent_begin(struct box *b);
-bool sshagent_read(struct box *b); /* false at the end of file: the filter has exited */
-void sshagent_end(struct box *b);
+/* The filters of the ssh-agent and the gpg-agent (supervisor/network/filters.c), likewise. */
+void filters_none(struct box *b);
+int filters_begin(struct box *b);
+bool filter_read(struct box *b, enum filter_kind kind); /* false at the end of file: the filter has exited */
+void filter_end(struct box *b, enum filter_kind kind);
+void filters_end(struct box *b);
 
 void denial_frame(struct box *b, const struct denial_frame *f, size_t n);
 void told_frame(struct box *b, const struct denial_frame *f, size_t n); /* told.c */

@@ -186,7 +186,7 @@ static int begin_and_wait(struct box *b)
     if (r == 0 && spec)
         r = publish_begin(b);
     if (r == 0 && spec)
-        r = sshagent_begin(b);
+        r = filters_begin(b);
     if (r == 0)
         r = spec ? start(b) : hand_over(b);
     if (r == 0)
@@ -247,7 +247,7 @@ static int box_live(struct box *b, struct box **ret_box, struct box_result *ret)
     limits_none(&b->means);
     egress_none(b);
     publish_none(b);
-    sshagent_none(b);
+    filters_none(b);
     if (ret_box)
         *ret_box = b;
     int r = begin_and_wait(b);
@@ -259,7 +259,7 @@ static int box_live(struct box *b, struct box **ret_box, struct box_result *ret)
         leave_others(b);
     egress_end(b);
     publish_end(b);
-    sshagent_end(b);
+    filters_end(b);
     io_end(&b->io);
     if (r == 0)
         conclude(b);

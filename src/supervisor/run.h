@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "backends/engine.h"
 #include "plan/plan.h"
+#include "gpg/assuan.h"
 #include "protocol/control.h"
 #include "ssh/decide.h"
 
@@ -196,6 +197,13 @@ struct box_ssh {
     const char *agent; /* the agent's own socket */
 };
 
+/* What a box may have of its user's gpg-agent (run/gpg.c). */
+struct box_gpg {
+    struct gpg_rules rules;
+    int listener;
+    const char *agent;
+};
+
 /*
  * A box to start, from the library or the session daemon to the builder. `start` is what the engine is given: the caller
  * fills in plan, argv, net_kept and spare, the supervisor everything else (run.c, start()).
@@ -215,6 +223,7 @@ struct run_spec {
     void *ctx;
     bool leave;                /* the process exits next: do not wait for cleanup */
     const struct box_ssh *ssh; /* borrowed; NULL: none */
+    const struct box_gpg *gpg; /* likewise */
     int control_fd; /* a connected stream socket with JSON lines (supervisor/network/control.c), borrowed; 0: none */
     /* Called once, when the command has run for a while, so that the caller can free memory needed for the start. */
     void (*lasting)(void *ctx);

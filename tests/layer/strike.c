@@ -4,6 +4,8 @@
  *     strike count PROGRAM...           prints the number of such calls on descriptor 2, last line
  *     strike kill N PROGRAM...          SIGKILL before the Nth; status 99
  *     strike do N COMMAND PROGRAM...    runs the shell command COMMAND before the Nth, then goes on
+ *     strike count-any PROGRAM...       the same of all calls from the first one on that makes a file
+ *     strike kill-any N PROGRAM...      SIGKILL before the Nth of these; its name on descriptor 2
  *     strike no ERRNO CALL PROGRAM...   each renameat2 with flags fails with ERRNO (CALL: exchange)
  */
 #define _GNU_SOURCE
@@ -37,6 +39,38 @@ static bool changes(const struct __ptrace_syscall_info *info)
     return false;
 }
 
+/* Of calls that move bytes; the others are told apart by number. */
+static const char *name_of(long nr)
+{
+    static const struct {
+        long nr;
+        const char *name;
+    } names[] = {{SYS_read, "read"},
+                 {SYS_write, "write"},
+                 {SYS_recvfrom, "recvfrom"},
+                 {SYS_recvmsg, "recvmsg"},
+                 {SYS_sendto, "sendto"},
+                 {SYS_poll, "poll"},
+                 {SYS_ppoll, "ppoll"},
+                 {SYS_fcntl, "fcntl"},
+                 {SYS_utimensat, "utimensat"},
+                 {SYS_getpid, "getpid"},
+                 {SYS_rt_sigaction, "rt_sigaction"},
+                 {SYS_openat, "openat"},
+                 {SYS_close, "close"},
+                 {SYS_fsync, "fsync"},
+                 {SYS_fdatasync, "fdatasync"},
+                 {SYS_pread64, "pread64"},
+                 {SYS_renameat2, "renameat2"}};
+    static char room[32];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (names[i].nr == nr)
+            return names[i].name;
+    }
+    snprintf(room, sizeof room, "call-%ld", nr);
+    return room;
+}
+
 static int ended(int status)
 {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -45,7 +79,8 @@ static int ended(int status)
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
-    const bool kill_it = !strcmp(what, "kill"), do_it = !strcmp(what, "do"), refuse = !strcmp(what, "no");
+    const bool any = strstr(what, "-any") != NULL, kill_it = !strncmp(what, "kill", 4), do_it = !strcmp(what, "do"),
+               refuse = !strcmp(what, "no");
     const int skip = kill_it ? 3 : do_it || refuse ? 4 : 2;
     const long when = kill_it || do_it ? atol(argv[2]) : 0;
     long seen = 0;
@@ -82,7 +117,7 @@ int main(int argc, char **argv)
             ptrace(PTRACE_SETREGS, pid, 0, &regs);
             failing = false;
         }
-        if (info.op != PTRACE_SYSCALL_INFO_ENTRY || !changes(&info))
+        if (info.op != PTRACE_SYSCALL_INFO_ENTRY || !((any && seen) || changes(&info)))
             continue;
         seen++;
         if (refuse && info.entry.nr == SYS_renameat2 && info.entry.args[4]) {
@@ -93,6 +128,8 @@ int main(int argc, char **argv)
             failing = true;
         }
         if (seen == when && kill_it) {
+            if (any)
+                fprintf(stderr, "%s\n", name_of((long)info.entry.nr));
             kill(pid, SIGKILL);
             waitpid(pid, &status, 0);
             return 99;
@@ -100,7 +137,7 @@ int main(int argc, char **argv)
         if (seen == when && do_it && system(argv[3]) != 0)
             return 98;
     }
-    if (!strcmp(what, "count"))
+    if (!strncmp(what, "count", 5))
         fprintf(stderr, "%ld\n", seen);
     return ended(status);
 }

@@ -19,8 +19,10 @@ program=${PINFOLD:-$build/pinfold}
     # The library knows where its program is, so it is built for this prefix; the program does not care.
     sqlite=
     [ ! -e /usr/include/sqlite3.h ] || sqlite=pinfold-sqlite
-    [ -f "$scratch/library/build.ninja" ] || meson setup "$scratch/library" "$top" -Dprefix="$prefix" -Dprograms=disabled ${sqlite:+-Dsqlite=enabled}
-    ninja -C "$scratch/library" library $sqlite
+    login=
+    [ ! -e "/usr/include/$(uname -m)-linux-gnu/curl/curl.h" ] || login=pinfold-login
+    [ -f "$scratch/library/build.ninja" ] || meson setup "$scratch/library" "$top" -Dprefix="$prefix" -Dprograms=disabled ${sqlite:+-Dsqlite=enabled} ${login:+-Dlogin=enabled}
+    ninja -C "$scratch/library" library $sqlite $login
     meson install -C "$scratch/library" --no-rebuild --quiet
     mkdir -p "$prefix/bin"
     cp "$program" "$prefix/bin/pinfold"
@@ -62,6 +64,7 @@ if [ -d "$scratch/dest" ]; then
 fi
 
 [ -z "$sqlite" ] || [ -x "$prefix/libexec/pinfold/pinfold-sqlite" ] || fail "pinfold-sqlite is not installed"
+[ -z "$login" ] || [ -x "$prefix/libexec/pinfold/pinfold-login" ] || fail "pinfold-login is not installed"
 # shellcheck disable=SC2046 # paths without blanks
 "$top/tests/lint/pie.sh" $(find "$scratch/prefix" "$scratch/dest" -name 'pinfold*' -type f -perm -100 -size +9k 2>/dev/null)
 

@@ -611,6 +611,18 @@ static void test_files(void **state)
     assert_int_equal(sync_as("claude", &done), 0);
     agent_synced_free(&done);
     sh("grep -q 3 %s/state/config/.credentials.json", top);
+    /* What renews a login stays with the host; what is no login is not copied. */
+    sh("cd %s/home/.claude && rm .credentials.json && echo "
+       "'{\"claudeAiOauth\":{\"accessToken\":\"aaa\",\"refreshToken\":\"rrr\"}}' >.credentials.json",
+       top);
+    assert_int_equal(sync_as("claude", &done), 0);
+    agent_synced_free(&done);
+    sh("cd %s/state/config && grep -q aaa .credentials.json && ! grep -q rrr .credentials.json", top);
+    sh("cd %s/home/.claude && echo '{\"refreshToken\":\"rrr\"' >.credentials.json", top);
+    assert_int_equal(sync_as("claude", &done), 0);
+    assert_string_equal(buf_cstr(&done.missing), "config/.credentials.json\nconfig/CLAUDE.md\n");
+    agent_synced_free(&done);
+    sh("! grep -q rrr %s/state/config/.credentials.json", top);
 }
 
 /* Without the program, or with another one in its place, the login is not brought over, and that is an error. */

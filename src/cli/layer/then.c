@@ -3,19 +3,13 @@
  * throws away what was typed before it: keys that were meant for the command apply and discard nothing.
  */
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "cli/cli.h"
-#include "sys/dialogue.h"
 
-#define ASK_TRIES 6 /* half a second each, while another program has the terminal */
-#define QUESTION  "pinfold: d diff, p patch, a apply all that needs no word, k keep, x discard"
+#define QUESTION "pinfold: d diff, p patch, a apply all that needs no word, k keep, x discard"
 
 bool cow_said(const struct ask *a)
 {
@@ -77,39 +71,6 @@ static int discard_layer(const struct ask *a, const char *id, bool say)
 
 /* ---- ask ---- */
 
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal)
-{
-    (void)signal;
-    interrupted = 1;
-}
-
-static uint64_t now_us(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
-/* A key of `d`, or a value below 0: nobody answers. */
-static int ask_key(struct dialogue *d)
-{
-    for (int i = 0; !dialogue_begin(d, QUESTION, now_us()); i++) {
-        if (i == ASK_TRIES || interrupted || d->fd < 0)
-            return DIALOGUE_HUNG_UP;
-        (void)poll(NULL, 0, 500);
-    }
-    for (int key = DIALOGUE_NOTHING; !interrupted;) {
-        struct pollfd p = {.fd = d->fd, .events = POLLIN};
-        (void)poll(&p, 1, d->open ? 1000 : 50);
-        dialogue_due(d, now_us());
-        if (d->open && p.revents && dialogue_in_foreground(d) && (key = dialogue_read(d)) != DIALOGUE_NOTHING)
-            return key;
-    }
-    return DIALOGUE_INTERRUPT;
-}
-
 static void show_patch(const char *id)
 {
     const struct pinfold_layer_options o = {.size = sizeof o, .layer = id};
@@ -125,23 +86,14 @@ static void show_patch(const char *id)
 
 static int ask_then(const struct ask *a, const char *id)
 {
-    struct dialogue d = {
-        .fd = dialogue_terminal(), .choices = "dpakx", .again = "pinfold: d, p, a, k or x, and Enter: "};
-    struct sigaction before, mine = {.sa_handler = on_interrupt};
     int key = 'd', status = STATUS_YES;
-    interrupted = 0;
-    (void)sigaction(SIGINT, &mine, &before);
     while (key == 'd' || key == 'p') {
-        key = ask_key(&d);
-        if (d.shown)
-            dialogue_end(&d, NULL);
+        key = ask_at_terminal(QUESTION, "dpakx", "pinfold: d, p, a, k or x, and Enter: ");
         if (key == 'd')
             (void)layer_show(id, 2);
         else if (key == 'p')
             show_patch(id);
     }
-    (void)sigaction(SIGINT, &before, NULL);
-    (void)close_fd(d.fd);
     if (key == 'a')
         status = apply_layer(a, id);
     else if (key == 'x')

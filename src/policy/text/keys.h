@@ -93,6 +93,10 @@ enum key_tighten {
       "Let the command connect to the host's socket PATH.")                                                            \
     X(SSH_AGENT, "ssh_agent", "ssh-agent", "KEY[=HOST]", TYPE_NAMES, NULL, true, true, TIGHTEN_NEVER,                  \
       "Let the command use this key of the caller's ssh-agent: to log in at allowed hosts (or HOST) and for git.")     \
+    X(GPG_AGENT, "gpg_agent", "gpg-agent", "KEY", TYPE_NAMES, NULL, true, true, TIGHTEN_NEVER,                         \
+      "Let the command sign with this key of the caller's gpg-agent: a keygrip, fingerprint or user id.")              \
+    X(GPG_CONFIRM, "gpg_confirm", "gpg-confirm", NULL, TYPE_BOOL, NULL, false, false, TIGHTEN_TRUE,                    \
+      "Ask before each signature of the gpg-agent.")                                                                   \
     X(SSH_CONFIRM, "ssh_confirm", "ssh-confirm", NULL, TYPE_BOOL, NULL, false, false, TIGHTEN_TRUE,                    \
       "Ask before each signature of the ssh-agent.")                                                                   \
     X(MEMORY, "limits.memory", "memory", "SIZE", TYPE_SIZE, NULL, false, true, TIGHTEN_LESS,                           \

@@ -336,6 +336,21 @@ static void put_ssh(const struct printer *w)
     }
 }
 
+static void put_gpg(const struct printer *w)
+{
+    const struct policy *p = w->p;
+    struct heading h = {.list = "gpg_agent"};
+    for (size_t i = 0; i < p->n_gpg_keys; i++) {
+        item(w, &h);
+        put_text(w->out, str_of(p->gpg_keys[i].key));
+        end_line(w, p->gpg_keys[i].origin);
+    }
+    if (p->gpg_confirm) {
+        buf_text(w->out, "gpg_confirm: true");
+        end_line(w, p->gpg_confirm_origin);
+    }
+}
+
 static void put_size(struct buf *out, uint64_t v)
 {
     static const char units[] = "\0KMGT";
@@ -530,6 +545,7 @@ static int print(const struct policy *p, unsigned how, struct buf *out)
     put_guards(&w);
     put_net(&w);
     put_ssh(&w);
+    put_gpg(&w);
     put_limits(&w);
     put_env(&w);
     put_rest(&w);
@@ -563,8 +579,8 @@ static bool equal_paths(const struct policy *a, const struct policy *b)
 static bool equal_lists(const struct policy *a, const struct policy *b)
 {
     if (a->n_mounts != b->n_mounts || a->n_guards != b->n_guards || a->n_net_rules != b->n_net_rules ||
-        a->n_unix_sockets != b->n_unix_sockets || a->n_ssh_keys != b->n_ssh_keys || a->n_env != b->n_env ||
-        a->n_storages != b->n_storages)
+        a->n_unix_sockets != b->n_unix_sockets || a->n_ssh_keys != b->n_ssh_keys || a->n_gpg_keys != b->n_gpg_keys ||
+        a->n_env != b->n_env || a->n_storages != b->n_storages)
         return false;
     for (size_t i = 0; i < a->n_mounts; i++) {
         const struct mount_rule *x = &a->mounts[i], *y = &b->mounts[i];
@@ -584,6 +600,10 @@ static bool equal_lists(const struct policy *a, const struct policy *b)
     }
     for (size_t i = 0; i < a->n_net_rules; i++) {
         if (a->net_rules[i].verb != b->net_rules[i].verb || !same(a->net_rules[i].text, b->net_rules[i].text))
+            return false;
+    }
+    for (size_t i = 0; i < a->n_gpg_keys; i++) {
+        if (!same(a->gpg_keys[i].key, b->gpg_keys[i].key))
             return false;
     }
     for (size_t i = 0; i < a->n_ssh_keys; i++) {
@@ -613,9 +633,9 @@ bool policy_equal(const struct policy *a, const struct policy *b)
            equal_lists(a, b) && a->guard == b->guard && a->everyday == b->everyday && a->expand == b->expand &&
            a->env_files == b->env_files && a->cow == b->cow && a->net == b->net && a->net_catch == b->net_catch &&
            a->net_ask == b->net_ask && a->net_ask_ms == b->net_ask_ms && a->ssh_confirm == b->ssh_confirm &&
-           a->user == b->user && a->uid == b->uid && a->gid == b->gid && a->tty == b->tty &&
-           same(a->engine, b->engine) && same(a->image, b->image) && same(a->hostname, b->hostname) &&
-           same(a->vm_kernel, b->vm_kernel) && same(a->vm_modules, b->vm_modules) &&
+           a->gpg_confirm == b->gpg_confirm && a->user == b->user && a->uid == b->uid && a->gid == b->gid &&
+           a->tty == b->tty && same(a->engine, b->engine) && same(a->image, b->image) &&
+           same(a->hostname, b->hostname) && same(a->vm_kernel, b->vm_kernel) && same(a->vm_modules, b->vm_modules) &&
            a->seatbelt_base == b->seatbelt_base && same(a->seatbelt_file, b->seatbelt_file) && a->pull == b->pull &&
            a->entrypoint == b->entrypoint && same(a->platform, b->platform) && same(a->runtime, b->runtime) &&
            same(a->docker_host, b->docker_host) && same(a->docker_context, b->docker_context) &&

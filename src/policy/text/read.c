@@ -171,6 +171,7 @@ static int check_names(const struct said *s, struct arena *scratch, struct err *
         return publish_form(s->a, scratch, &text, e);
     case KEY_REACH:
         return reach_form(s->a, scratch, &text, e);
+    case KEY_GPG_AGENT:
     case KEY_SSH_AGENT: /* its form is judged with its path (merge.c) */
         return 0;
     case KEY_ENV_PASS:

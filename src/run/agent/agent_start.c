@@ -18,36 +18,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "agents/agents.h"
 #include "base/fd.h"
+#include "run/agent/agent_login.h"
 #include "run/agent/agent_own.h"
-#include "run/agent/agent_program.h"
+#include "run/agent/starting.h"
 #include "run/caches.h"
 #include "run/options.h"
-#include "run/world.h"
 
 enum { START_ARENA = 32 << 20, SLUG_MAX = 200, SOON_S = 300 };
-
-struct starting {
-    struct arena *mem;
-    struct world world;
-    struct agent agent;
-    struct agent_program program;
-    struct agent_layers layers;
-    const char *workspace, *directory; /* the project; where the agent starts in it */
-    const char *slug;                  /* of that directory, as agents name its sessions; NULL: too long */
-    const char *host[AGENT_LAYERS_MAX], *box[AGENT_LAYERS_MAX]; /* the agent's directories outside and inside */
-    const char *layer;                                          /* pinfold-agents/NAME/PROJECT */
-    bool fresh, look_only, layered;
-    int live;
-    struct pinfold_option *options;
-    size_t n_options;
-    struct buf shared, about, notes;
-};
 
 /* ---- definitions ---- */
 
@@ -86,7 +70,7 @@ bool agent_start_owns(const char *name, const char *option)
 
 /* ---- places ---- */
 
-static void option(struct starting *s, const char *name, const char *value)
+void starting_option(struct starting *s, const char *name, const char *value)
 {
     struct pinfold_option *o = arena_push(s->mem, &s->options, &s->n_options, sizeof *o);
     if (o)
@@ -97,7 +81,7 @@ static void option(struct starting *s, const char *name, const char *value)
 static void mount(struct starting *s, const char *from, const char *to)
 {
     if (from && to && (!s->look_only || access(from, F_OK) == 0))
-        option(s, "mount", arena_printf(s->mem, "%s:%s", from, to));
+        starting_option(s, "mount", arena_printf(s->mem, "%s:%s", from, to));
 }
 
 static bool below(const char *path, const char *dir)
@@ -106,7 +90,7 @@ static bool below(const char *path, const char *dir)
     return strncmp(path, dir, n) == 0 && (!path[n] || path[n] == '/' || same(dir, "/"));
 }
 
-static int look_around(struct starting *s, const char *name, const struct pinfold_option *options, struct err *e)
+int starting_look(struct starting *s, const char *name, const struct pinfold_option *options, struct err *e)
 {
     char real[PATH_MAX];
     int r = world_look(s->mem, NULL, &s->world, e);
@@ -170,28 +154,35 @@ static int open_in(const char *dir, const char *name, size_t i, struct err *e)
 }
 
 /* Where the host has a file of the layer; a file of the home itself lies in the directory if a variable names that. */
-static const char *host_file(const struct starting *s, size_t i, const struct agent_kept *f)
+const char *starting_host_file(const struct starting *s, size_t i, const struct agent_kept *f)
 {
     bool moved = !same(s->host[i], s->box[i]);
     return f->from && !moved ? arena_printf(s->mem, "%s%s", s->world.home, f->from + 1)
                              : arena_printf(s->mem, "%s/%s", s->host[i], f->name);
 }
 
-static int open_layers(struct starting *s, struct err *e)
+int starting_open(struct starting *s, struct err *e)
 {
     int r = make_private_directories(s->layer, e);
     if (r < 0)
         return r;
-    caches_note(s->layer, s->workspace);
+    if (!s->lone)
+        caches_note(s->layer, s->workspace);
     for (size_t i = 0; i < s->agent.start.n_layers; i++) {
         const struct agent_layer *l = &s->agent.start.layers[i];
         struct agent_layer_open *o = &s->layers.open[i];
+        (void)close_fd(o->box);
+        (void)close_fd(o->seeds);
         if ((o->box = open_in(s->layer, "box", i, e)) < 0)
             return o->box;
         if ((o->seeds = open_in(s->layer, "seeds", i, e)) < 0)
             return o->seeds;
         for (size_t k = 0; k < l->n_files; k++) {
-            const char *path = host_file(s, i, &l->files[k]);
+            if (s->lone) {
+                o->files[k] = -ENOENT;
+                continue;
+            }
+            const char *path = starting_host_file(s, i, &l->files[k]);
             int fd = path ? open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
             o->files[k] = fd < 0 ? -errno : fd;
             if (fd < 0 && errno == ENOTDIR)
@@ -201,7 +192,7 @@ static int open_layers(struct starting *s, struct err *e)
     return 0;
 }
 
-static int hold(const struct starting *s, const char *name, int how, int *ret, struct err *e)
+int starting_hold(const struct starting *s, const char *name, int how, int *ret, struct err *e)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", s->layer, name);
@@ -253,7 +244,7 @@ static int share(struct starting *s, size_t i, struct err *e)
     const char **places = NULL, **one;
     size_t n = 0;
     mount(s, arena_printf(s->mem, "%s/box%zu", s->layer, i), s->box[i]);
-    for (size_t k = 0; l->shared && l->shared[k]; k++) {
+    for (size_t k = 0; !s->lone && l->shared && l->shared[k]; k++) {
         const char *name = expanded(s, l->shared[k]);
         size_t length = name ? strlen(name) : 0;
         if (!name || strchr(name, ':')) {
@@ -272,7 +263,7 @@ static int share(struct starting *s, size_t i, struct err *e)
         if ((one = arena_push(s->mem, &places, &n, sizeof *one)))
             *one = name;
     }
-    for (size_t k = 0; l->apart && l->apart[k]; k++) {
+    for (size_t k = 0; !s->lone && l->apart && l->apart[k]; k++) {
         const char *name = expanded(s, l->apart[k]);
         if (!name)
             continue;
@@ -294,8 +285,9 @@ static int share(struct starting *s, size_t i, struct err *e)
         if (!below(file, s->box[i]) || !slash || (size_t)(slash - file) <= length)
             continue;
         int first = (int)strcspn(file + length + 1, "/");
-        option(s, "mount",
-               arena_printf(s->mem, "%.*s:%.*s:ro", (int)length + 1 + first, file, (int)length + 1 + first, file));
+        starting_option(
+            s, "mount",
+            arena_printf(s->mem, "%.*s:%.*s:ro", (int)length + 1 + first, file, (int)length + 1 + first, file));
         if ((one = arena_push(s->mem, &places, &n, sizeof *one)))
             *one = arena_printf(s->mem, "%.*s/", first, file + length + 1);
     }
@@ -309,19 +301,19 @@ static void variables(struct starting *s)
     const struct agent *a = &s->agent;
     for (size_t i = 0; i < a->start.n_layers; i++) {
         if (a->start.layers[i].variable)
-            option(s, "env", arena_printf(s->mem, "%s=%s", a->start.layers[i].variable, s->box[i]));
+            starting_option(s, "env", arena_printf(s->mem, "%s=%s", a->start.layers[i].variable, s->box[i]));
     }
     for (size_t i = 0; a->start.env && a->start.env[i]; i += 2)
-        option(s, "env", arena_printf(s->mem, "%s=%s", a->start.env[i], a->start.env[i + 1]));
+        starting_option(s, "env", arena_printf(s->mem, "%s=%s", a->start.env[i], a->start.env[i + 1]));
     for (size_t i = 0; a->pass && a->pass[i]; i++) {
         if (getenv(a->pass[i]))
-            option(s, "env", a->pass[i]);
+            starting_option(s, "env", a->pass[i]);
     }
     const char *path = getenv("PATH");
     if (!s->program.on_path)
-        option(s, "env",
-               arena_printf(s->mem, "PATH=%.*s%s%s", (int)(strrchr(s->program.path, '/') - s->program.path),
-                            s->program.path, path ? ":" : "", path ? path : ""));
+        starting_option(s, "env",
+                        arena_printf(s->mem, "PATH=%.*s%s%s", (int)(strrchr(s->program.path, '/') - s->program.path),
+                                     s->program.path, path ? ":" : "", path ? path : ""));
 }
 
 /* ---- logins ---- */
@@ -335,16 +327,19 @@ static void judge_login(struct starting *s, size_t i, const struct agent_kept *f
         return;
     if (agent_file_read(fd, &bytes, &n) == 0) { /* the person's own file */
         int64_t end = agent_json_expires(f, (struct str){bytes, n}), now = (int64_t)time(NULL);
-        if (end && end < now + SOON_S)
+        if (end && end < now + SOON_S && s->renewal_told)
+            ; /* the notes say why it was not renewed */
+        else if (end && end < now + SOON_S)
             buf_printf(
                 to,
                 "the login in %s %s, and a box cannot renew it: start '%s' once outside, or log in inside (that login "
                 "stays in the layer of this project)\n",
-                host_file(s, i, f), end < now ? "has expired" : "expires within five minutes",
+                starting_host_file(s, i, f), end < now ? "has expired" : "expires within five minutes",
                 s->agent.start.command[0]);
         else if (end)
-            buf_printf(&s->about, "Login       %s, without what renews it; it lasts %lld more minutes\n",
-                       host_file(s, i, f), (long long)(end - now) / 60);
+            buf_printf(&s->about, "Login       %s, without what renews it; it lasts %lld more minutes%s\n",
+                       starting_host_file(s, i, f), (long long)(end - now) / 60,
+                       f->renew ? " and is renewed outside" : "");
     }
     free(bytes);
 }
@@ -359,7 +354,7 @@ static void put_secrets(const struct starting *s, struct buf *to, const char *be
     for (size_t i = 0; i < s->agent.start.n_layers; i++) {
         for (size_t k = 0; k < s->agent.start.layers[i].n_files; k++) {
             const struct agent_kept *f = &s->agent.start.layers[i].files[k];
-            const char *path = f->secret ? host_file(s, i, f) : NULL;
+            const char *path = f->secret ? starting_host_file(s, i, f) : NULL;
             if (path && access(path, F_OK) == 0)
                 buf_printf(to, "%s%s", n++ ? between : before, path);
         }
@@ -422,6 +417,10 @@ static int words(struct starting *s, const struct agent_begin *ask, char ***ret,
         if ((one = arena_push(s->mem, &list, &n, sizeof *one)))
             *one = arena_text(s->mem, i ? st->command[i] : s->program.path);
     }
+    for (size_t i = 0; ask->login && st->login[i]; i++) {
+        if ((one = arena_push(s->mem, &list, &n, sizeof *one)))
+            *one = arena_text(s->mem, st->login[i]);
+    }
     for (size_t i = 0; ask->unattended && st->unattended[i]; i++) {
         if ((one = arena_push(s->mem, &list, &n, sizeof *one)))
             *one = arena_text(s->mem, st->unattended[i]);
@@ -438,17 +437,19 @@ static int words(struct starting *s, const struct agent_begin *ask, char ***ret,
 static int bring(struct starting *s, struct err *e)
 {
     auto_fd int lock = -1;
-    int r = open_layers(s, e);
+    if (!s->lone)
+        keep_renew(s);
+    int r = starting_open(s, e);
     if (r == 0)
-        r = hold(s, "lock", LOCK_EX, &lock, e);
-    if (r == 0)
-        r = hold(s, "live", LOCK_SH, &s->live, e);
+        r = starting_hold(s, "lock", LOCK_EX, &lock, e);
+    if (r == 0 && s->live < 0)
+        r = starting_hold(s, "live", LOCK_SH, &s->live, e);
     if (r == 0)
         r = agent_layers_do(&s->layers, AGENT_BRING, NULL, &s->notes, e);
     return r;
 }
 
-static void starting_end(struct starting *s)
+void starting_end(struct starting *s)
 {
     for (size_t i = 0; i < AGENT_LAYERS_MAX; i++) {
         struct agent_layer_open *o = &s->layers.open[i];
@@ -462,7 +463,7 @@ static void starting_end(struct starting *s)
     buf_free(&s->notes);
 }
 
-static struct starting *starting_new(struct arena *mem)
+struct starting *starting_new(struct arena *mem)
 {
     struct starting *s = mem ? arena_zero(mem, sizeof *s) : NULL;
     if (!s)
@@ -482,7 +483,12 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
 {
     s->look_only = ask->look_only;
     s->layered = ask->layered;
-    int r = look_around(s, ask->name, ask->options, e);
+    s->lone = ask->login;
+    int r = starting_look(s, ask->name, ask->options, e);
+    if (s->lone && !s->look_only)
+        ret->login = s; /* its place is removed with it */
+    if (r == 0 && s->lone)
+        r = login_place(s, e);
     if (r == 0)
         r = agent_program_find(&s->agent, s->world.home, s->mem, &s->program, e);
     for (size_t i = 0; r == 0 && i < s->agent.start.n_layers; i++)
@@ -493,22 +499,30 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
         return r;
     variables(s);
     for (size_t i = 0; s->agent.hosts && s->agent.hosts[i]; i++)
-        option(s, "allow", s->agent.hosts[i]);
-    option(s, "guard-everyday", "guard");
-    option(s, "allow-nested-userns", NULL);
-    option(s, NULL, NULL);
+        starting_option(s, "allow", s->agent.hosts[i]);
+    if (s->lone && (r = login_ready(s, ret, e)) < 0)
+        return r;
+    starting_option(s, "guard-everyday", "guard");
+    starting_option(s, "allow-nested-userns", NULL);
+    starting_option(s, NULL, NULL);
     tell_about(s);
+    if (s->program.other && s->fresh)
+        buf_printf(&s->notes, "%s is started; another one is installed, too, and not used: %s\n", s->program.path,
+                   s->program.other);
     for (size_t i = 0; i < s->agent.start.n_layers; i++) {
         for (size_t k = 0; k < s->agent.start.layers[i].n_files; k++) {
             const struct agent_kept *f = &s->agent.start.layers[i].files[k];
-            auto_fd int fd = f->login ? open(host_file(s, i, f), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+            auto_fd int fd =
+                f->login ? open(starting_host_file(s, i, f), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
             judge_login(s, i, f, fd);
         }
     }
     r = words(s, ask, &ret->argv, e);
+    if (r == 0 && !ask->look_only && !s->lone)
+        r = keep_begin(s, ret, e);
     ret->options = s->options;
     ret->about = arena_str(s->mem, buf_view(&s->about));
-    ret->first = s->fresh ? first_lines(s) : NULL;
+    ret->first = s->fresh && !s->lone ? first_lines(s) : NULL;
     ret->notes = arena_str(s->mem, buf_view(&s->notes));
     ret->live = s->live;
     return r < 0 ? r : arena_failed(s->mem) ? err_sys(e, ERR_SYSTEM, ENOMEM, "agent") : 0;
@@ -519,24 +533,40 @@ int agent_start_begin(const struct agent_begin *ask, struct agent_begun *ret, st
     struct err e = {0};
     struct arena *mem = arena_new(START_ARENA);
     struct starting *s = starting_new(mem);
-    *ret = (struct agent_begun){.live = -1, .mem = mem};
+    *ret = (struct agent_begun){.live = -1, .keeper = -1, .up = -1, .mem = mem};
     int r = s ? start_prepare(s, ask, ret, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "agent");
-    if (s)
+    if (s && !ret->login)
         starting_end(s);
     if (r == 0)
         return 0;
     if (s)
         (void)close_fd(s->live);
-    (void)arena_free(mem);
-    *ret = (struct agent_begun){.live = -1};
+    ret->live = -1;
+    agent_start_end(ret);
     return tell(error, &e, r);
+}
+
+const char *agent_start_after(struct agent_begun *b)
+{
+    char text[2048];
+    const char *last = NULL;
+    for (ssize_t n; b->up >= 0 && (n = recv(b->up, text, sizeof text, MSG_DONTWAIT)) > 0;) {
+        text[n - 1] = 0;
+        last = text[0] ? arena_text(b->mem, text) : NULL; /* "": renewed */
+    }
+    return last;
 }
 
 void agent_start_end(struct agent_begun *b)
 {
+    b->up = close_fd(b->up);
+    while (b->keeper > 0 && waitpid(b->keeper, NULL, 0) < 0 && errno == EINTR)
+        ;
+    if (b->login)
+        login_end(b->login);
     (void)close_fd(b->live);
     (void)arena_free(b->mem);
-    *b = (struct agent_begun){.live = -1};
+    *b = (struct agent_begun){.live = -1, .keeper = -1, .up = -1};
 }
 
 /* ---- merge ---- */
@@ -588,7 +618,8 @@ static int take(struct starting *s, const char *name, struct buf *out, struct er
     const struct agent_kept *f = NULL, *all = s->agent.start.layers[i].files;
     for (size_t k = 0; k < s->agent.start.layers[i].n_files; k++)
         f = str_is(file, all[k].name) ? &all[k] : f;
-    const char *path = f ? host_file(s, i, f) : arena_printf(s->mem, "%s/%.*s", s->host[i], (int)file.n, file.p);
+    const char *path =
+        f ? starting_host_file(s, i, f) : arena_printf(s->mem, "%s/%.*s", s->host[i], (int)file.n, file.p);
     r = path && !strstr(path, "/../") ? write_host(path, rest, e) : err_say(e, ERR_BUG, "cannot merge '%s'", name);
     if (r == 0)
         buf_printf(out, "merged %s into %s\n", name, path);
@@ -603,16 +634,16 @@ int agent_start_merge(const char *name, const char *const *takes, char **ret, st
     auto_fd int lock = -1, live = -1;
     struct starting *s = starting_new(mem);
     struct stat st;
-    int r = s ? look_around(s, name, NULL, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "agent");
+    int r = s ? starting_look(s, name, NULL, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "agent");
     bool none = r == 0 && stat(s->layer, &st) < 0;
     if (r == 0 && none && takes)
         r = err_say(&e, ERR_POLICY, "no box of %s has run in %s", s->agent.title, s->workspace);
     if (r == 0 && !none)
-        r = open_layers(s, &e);
+        r = starting_open(s, &e);
     if (r == 0 && !none)
-        r = hold(s, "lock", LOCK_EX, &lock, &e);
+        r = starting_hold(s, "lock", LOCK_EX, &lock, &e);
     if (r == 0 && takes) {
-        r = hold(s, "live", LOCK_EX | LOCK_NB, &live, &e);
+        r = starting_hold(s, "live", LOCK_EX | LOCK_NB, &live, &e);
         if (r == -EWOULDBLOCK)
             r = err_say(&e, ERR_POLICY,
                         "a box of %s runs in this project and may be changing its settings; end it first",

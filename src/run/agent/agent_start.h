@@ -11,6 +11,7 @@ struct agent_begin {
     const struct pinfold_option *options; /* the person's; only "workspace" is looked at */
     char *const *words;                   /* for the agent, NULL-terminated */
     bool unattended, look_only;           /* look_only: nothing is made and nothing is copied */
+    bool login;                           /* a box in which it logs in, and does nothing else */
     bool layered;                         /* the workspace gets a copy-on-write layer: only for the lines about it */
 };
 struct agent_begun {
@@ -20,6 +21,9 @@ struct agent_begun {
     const char *first;              /* five lines, at the first start in this project; or NULL */
     const char *notes;              /* a sentence a line */
     int live;                       /* descriptor; held while the box runs, so that nothing is merged meanwhile */
+    int keeper, up;                 /* the process that keeps the login, and its socket; -1 */
+    const char *login_path;         /* of a login: the host's file that it is for */
+    struct starting *login;         /* of a login; or NULL */
     void *mem;
 };
 /* Does one definition have that name, and can it be started by it? */
@@ -29,6 +33,8 @@ bool agent_start_owns(const char *name, const char *option);
 /* Prepares one box for the agent. `ret` is freed with agent_start_end(), also after the box. */
 int agent_start_begin(const struct agent_begin *ask, struct agent_begun *ret, struct pinfold_error *error);
 void agent_start_end(struct agent_begun *b);
+/* After the box: a sentence about its login, if the last renewal failed; else NULL. Until agent_start_end(). */
+const char *agent_start_after(struct agent_begun *b);
 /*
  * What boxes of this project have changed of the agent's settings. `takes` (NULL-terminated names from the list, or NULL):
  * these are written into the host's files. `ret`: text to print, malloc()ed.

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agents/agents.h"
 #include "backends/tools/tool.h"
 #include "run/agent/agent_own.h"
+#include "run/agent/starting.h"
 #include "run/direct.h"
 #include "run/report.h"
 #include "run/world.h"
@@ -230,6 +230,19 @@ static int open_sqlite(struct err *e)
     return r < 0 ? r : fd;
 }
 
+/* Logins that end soon are renewed on the host, by their owner; if that fails the session gets what there is. */
+static void renew_logins(struct arena *mem, const char *agent)
+{
+    struct err ignored;
+    agent_own_reader *const own = agent_own; /* definitions of sessions stay those that came with pinfold */
+    struct starting *s = starting_new(mem);
+    if (s && starting_look(s, agent, NULL, &ignored) == 0)
+        keep_renew(s);
+    if (s)
+        starting_end(s);
+    agent_own = own;
+}
+
 int pinfold_agent_prepare(const struct pinfold_agent_options *options, struct pinfold_option **ret_options, char **ret,
                           struct pinfold_error *error)
 {
@@ -259,6 +272,8 @@ int pinfold_agent_prepare(const struct pinfold_agent_options *options, struct pi
                                       .environ = (const char *const *)environ};
         r = agent_flags(&a, &box, mem, &flags, &e);
     }
+    if (r == 0 && a.start.command)
+        renew_logins(mem, o.agent);
     if (r == 0)
         r = agent_sync(&a, AGENT_LINUX, w.home, o.state, open_sqlite, &done, &e);
     struct pinfold_option *list = r == 0 && ret_options ? options_of(flags) : NULL;

@@ -100,6 +100,29 @@ static void fill_ssh(struct buf *out, const struct ssh_filter *ssh, struct apart
     }
 }
 
+static void put_text(struct buf *out, const char *text, const char *const *at)
+{
+    put(out, text, text ? strlen(text) : 0, at);
+}
+
+static void fill_gpg(struct buf *out, const struct gpg_filter *gpg, struct apart_handed *h)
+{
+    struct gpg_named_key keys[GPG_MAX_KEYS];
+    const char *options[GPG_OPTIONS + 1] = {NULL};
+    size_t n = 0;
+    h->gpg = *gpg;
+    h->of_gpg = true;
+    h->gpg.rules.n_keys = gpg->rules.n_keys < GPG_MAX_KEYS ? gpg->rules.n_keys : GPG_MAX_KEYS;
+    for (size_t i = 0; i < h->gpg.rules.n_keys; i++) {
+        keys[i] = gpg->rules.keys[i];
+        put_text(out, gpg->rules.keys[i].name, &keys[i].name);
+    }
+    put(out, keys, h->gpg.rules.n_keys * sizeof keys[0], &h->gpg.rules.keys);
+    for (; n < GPG_OPTIONS && gpg->rules.options && gpg->rules.options[n]; n++)
+        put_text(out, gpg->rules.options[n], &options[n]);
+    put(out, options, (n + 1) * sizeof options[0], &h->gpg.rules.options);
+}
+
 static void fill(struct buf *out, const struct net_process *a)
 {
     struct apart_handed h = {.sockets = a->sockets};
@@ -107,6 +130,8 @@ static void fill(struct buf *out, const struct net_process *a)
     buf_put(out, &h, sizeof h);
     if (a->ssh)
         fill_ssh(out, a->ssh, &h);
+    else if (a->gpg)
+        fill_gpg(out, a->gpg, &h);
     else
         fill_ask(out, a->ask, &h);
     h.bytes = out->n;
@@ -183,9 +208,9 @@ static void keep(struct birth_apart *b, int fd)
 static void keep_theirs(struct birth_apart *b, const struct net_process *a)
 {
     keep(b, a->sockets);
-    if (a->ssh) {
-        keep(b, a->ssh->listener);
-        keep(b, a->ssh->events);
+    if (!a->ask) {
+        keep(b, a->ssh ? a->ssh->listener : a->gpg->listener);
+        keep(b, a->ssh ? a->ssh->events : a->gpg->events);
         return;
     }
     keep(b, a->ask->events);
@@ -303,6 +328,19 @@ static void relocate_ssh(struct apart_handed *h)
     rules->logins = logins;
 }
 
+static void relocate_gpg(struct apart_handed *h)
+{
+    struct gpg_rules *rules = &h->gpg.rules;
+    struct gpg_named_key *keys = address(h, rules->keys);
+    const char **options = address(h, rules->options);
+    for (size_t i = 0; keys && i < rules->n_keys; i++)
+        keys[i].name = address(h, keys[i].name);
+    for (size_t i = 0; options && options[i]; i++)
+        options[i] = address(h, options[i]);
+    rules->keys = keys;
+    rules->options = options;
+}
+
 /* What apart_start() left in descriptor `fd`, or NULL. */
 static struct apart_handed *take(int fd)
 {
@@ -320,6 +358,7 @@ static struct apart_handed *take(int fd)
     relocate_proxy(h, &h->proxies.other);
     h->proxies.direct = address(h, h->proxies.direct);
     relocate_ssh(h);
+    relocate_gpg(h);
     void *counts = h->counts ? mmap(NULL, COUNTS, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : NULL;
     ask->counts = counts == MAP_FAILED ? NULL : counts;
     return h;

@@ -1,16 +1,18 @@
 /*
  * Processes of pinfold that read what a box or the network sends: the egress proxy, the process of the published ports, and the
- * filter of the ssh-agent. Each executes the running program again, by a descriptor, so it has nothing of its starter's memory;
+ * filters of the ssh-agent and the gpg-agent. Each executes the running program again, by a descriptor, so it has nothing of its starter's memory;
  * what it must know comes by a memfd. Nothing is copied for it either: a copying fork is the dearest part of a small start.
  */
 #pragma once
 #include "egress/egress.h"
+#include "gpg/gpg_filter.h"
 #include "ssh/filter.h"
 
 struct net_process {
     /* One of these; their pointers are followed. `counts` is set: memory shared with the process, apart_end(). */
     struct egress_ask *ask;
     const struct ssh_filter *ssh;
+    const struct gpg_filter *gpg;
     int sockets; /* where the builder sends sockets or namespaces; -1: it sends none */
 };
 
@@ -25,8 +27,9 @@ struct apart_handed {
     struct egress_ask ask;
     struct proxies proxies;
     struct ssh_filter ssh;
+    struct gpg_filter gpg;
     int sockets;
-    bool counts, proxied, of_ssh;
+    bool counts, proxied, of_ssh, of_gpg;
 };
 /* For the main of a program that starts boxes: NULL if apart_start() has not executed it. */
 struct apart_handed *apart_take(int argc, char **argv);

@@ -53,16 +53,17 @@ static void put_question(struct box *b, struct question *q)
         question_settle(b, q, ANSWER_NOBODY);
 }
 
-void question_ssh(struct box *b, uint32_t ticket, const char *action, const char *target)
+void question_filter(struct box *b, enum filter_kind kind, uint32_t ticket, const char *action, const char *target)
 {
     struct question *q = b->live ? free_question(b->live) : NULL;
     if (!q || b->stage >= STAGE_ENDING) {
-        struct question none = {.ssh = true, .ticket = ticket};
+        struct question none = {.filtered = true, .filter = kind, .ticket = ticket};
         question_settle(b, &none, ANSWER_NOBODY);
         return;
     }
     *q = (struct question){.state = QUESTION_WAITS,
-                           .ssh = true,
+                           .filtered = true,
+                           .filter = kind,
                            .ticket = ticket,
                            .id = ++b->live->questions_asked,
                            .until = now_us() + (uint64_t)b->spec->start.plan->policy->net_ask_ms * 1000};

@@ -144,7 +144,7 @@ void control_ask(struct box *b, struct question *q)
     struct json j = JSON(&line);
     char host[EGRESS_NAME + 64];
     snprintf(host, sizeof host, "%s", q->target);
-    char *colon = q->ssh ? NULL : strrchr(host, ':'); /* a host always has a port */
+    char *colon = q->filtered ? NULL : strrchr(host, ':'); /* a host always has a port */
     if (colon)
         *colon = 0;
     q->told = true;

@@ -64,8 +64,9 @@ const char *network_how(unsigned how);
 enum question_state { QUESTION_FREE, QUESTION_WAITS };
 struct question {
     enum question_state state;
-    bool told; /* sent to the control connection */
-    bool ssh;  /* of the ssh-agent's filter, whose client is `ticket` */
+    bool told;     /* sent to the control connection */
+    bool filtered; /* of the filter `filter`, whose client is `ticket` */
+    enum filter_kind filter;
     uint32_t ticket, id;
     uint64_t until;
     uint16_t port;
@@ -79,8 +80,8 @@ struct answer {
 /* Finds out whether questions can be asked; an error if they are wanted and cannot be. */
 int question_begin(struct box *b);
 void question_event(struct box *b, const struct egress_event *v);
-/* The filter of the ssh-agent asks: may client `ticket` have its signature? */
-void question_ssh(struct box *b, uint32_t ticket, const char *action, const char *target);
+/* A filter asks: may its client `ticket` have its signature? */
+void question_filter(struct box *b, enum filter_kind kind, uint32_t ticket, const char *action, const char *target);
 const char *question_how(const struct question *q);
 /* The open question `id`; NULL if there is none (any more). */
 struct question *question_find(struct live *l, uint32_t id);

@@ -49,7 +49,10 @@ static void open_question(struct box *b, const struct question *q, uint64_t now)
     char text[1024], who[128] = "";
     if (q->who.pid)
         snprintf(who, sizeof who, " (%s, process %u)", q->who.command, q->who.pid);
-    snprintf(text, sizeof text, "pinfold: the box asks to %s%s%s; %s", q->ssh ? "use the ssh-agent: " : "connect to ",
+    snprintf(text, sizeof text, "pinfold: the box asks to %s%s%s; %s",
+             !q->filtered              ? "connect to "
+             : q->filter == FILTER_SSH ? "use the ssh-agent: "
+                                       : "use the gpg-agent: ",
              q->target, who,
              "y: yes, once; a: yes, always in this run; n: no; e: never in this run; q: no, and ask no more");
     t->d.raw = b->io.term.raw;

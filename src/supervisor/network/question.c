@@ -4,23 +4,26 @@
 #include "ssh/filter.h"
 #include "supervisor/network/live.h"
 
-static void answer_filter(struct box *b, uint32_t id, bool allow, bool run)
+static void answer_filter(struct box *b, const struct question *q, bool allow, bool run)
 {
-    const struct ssh_order o = {.kind = SSH_ORDER_ANSWER, .id = id, .allow = allow, .run = run};
-    if (b->ssh.events >= 0)
-        (void)send(b->ssh.events, &o, sizeof o, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const struct ssh_order o = {.kind = SSH_ORDER_ANSWER, .id = q->ticket, .allow = allow, .run = run};
+    const int events = b->filters[q->filter].events;
+    if (events >= 0)
+        (void)send(events, &o, sizeof o, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 const char *question_how(const struct question *q)
 {
-    return q->ssh ? "ssh-agent" : network_how(q->how);
+    if (!q->filtered)
+        return network_how(q->how);
+    return q->filter == FILTER_SSH ? "ssh-agent" : "gpg-agent";
 }
 
 void question_settle(struct box *b, struct question *q, enum egress_answer answer)
 {
     struct egress_order o = {.kind = ORDER_ANSWER, .ticket = q->ticket, .answer = answer};
-    if (q->ssh)
-        answer_filter(b, q->ticket, answer == ANSWER_YES, false);
+    if (q->filtered)
+        answer_filter(b, q, answer == ANSWER_YES, false);
     else
         (void)order_send(b, &o, -1); /* where it does not arrive, the egress's own clock says no */
     q->state = QUESTION_FREE;
@@ -40,8 +43,8 @@ void question_answer(struct box *b, struct question *q, struct answer a)
     struct live *l = b->live;
     struct err ignored = {0};
     uint32_t ticket;
-    if (q->ssh) {
-        answer_filter(b, q->ticket, a.allow, a.run);
+    if (q->filtered) {
+        answer_filter(b, q, a.allow, a.run);
         q->state = QUESTION_FREE;
         return;
     }

@@ -1,6 +1,6 @@
 /*
  * The beginning of a process of the network (apart.h), in the program that it has executed: egress proxy, published ports, or the
- * filter of the ssh-agent. Each locks itself down before it reads anything.
+ * filter of the ssh-agent or the gpg-agent. Each locks itself down before it reads anything.
  */
 #include <signal.h>
 #include <sys/prctl.h>
@@ -19,6 +19,8 @@ void network_main(int argc, char **argv)
     (void)prctl(PR_SET_NAME, "pinfold"); /* it was executed under a number */
     if (h->of_ssh)
         ssh_filter_serve(&h->ssh);
+    if (h->of_gpg)
+        gpg_filter_serve(&h->gpg);
     if (h->ask.publish)
         publish_serve(&h->ask, h->sockets);
     const bool made = h->ask.way == CATCH_SOCKET; /* the proxy's socket, instead of those that the builder sends */

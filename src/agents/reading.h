@@ -1,0 +1,16 @@
+/* Reading a definition: what its parts (define.c, renew.c) share. */
+#pragma once
+#include "agents/agents.h"
+#include "policy/text/node.h"
+
+struct definition_reading {
+    const char *file;
+    struct arena *mem;
+    struct err *e;
+};
+int agent_wrong(const struct definition_reading *r, const struct node *at, const char *what);
+int agent_take_text(const struct definition_reading *r, const struct node *n, const char **ret);
+int agent_take_list(const struct definition_reading *r, const struct node *n, const char ***ret);
+int agent_take_flag(const struct definition_reading *r, const struct node *n, bool *ret);
+/* renew.c: the mapping `renew` of a login. */
+int agent_take_renew(const struct definition_reading *r, const struct node *n, struct agent_renew **ret);

@@ -1,0 +1,160 @@
+/*
+ * The box of `pinfold login`: the agent alone, in an empty workspace and with an empty directory in place of its own, so that nothing of a
+ * project or of an earlier box takes part. What it leaves in the file of its login is read by a process that can reach nothing else
+ * (agents/layer.c), and only the owner of logins writes it, field by field, into the host's.
+ */
+#include "run/agent/agent_login.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "run/options.h"
+#include "sys/process.h"
+#include "sys/remove.h"
+
+#define LOGIN_PREFIX ".login-"
+#define EMPTY_PREFIX "pinfold-login-" /* in /tmp: the workspace, which cannot lie in what belongs to pinfold */
+enum { EMPTY_OLD_S = 86400 };
+
+static const struct agent_kept *renewable(const struct starting *s, size_t *ret_layer)
+{
+    for (size_t i = 0; i < s->agent.start.n_layers; i++) {
+        for (size_t k = 0; k < s->agent.start.layers[i].n_files; k++) {
+            if (s->agent.start.layers[i].files[k].renew) {
+                *ret_layer = i;
+                return &s->agent.start.layers[i].files[k];
+            }
+        }
+    }
+    return NULL;
+}
+
+/* What a pinfold that was killed has left: nobody holds its lock. */
+static void sweep_logins(const char *above)
+{
+    DIR *d = opendir(above);
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        char live[300];
+        if (strncmp(entry->d_name, LOGIN_PREFIX, strlen(LOGIN_PREFIX)) != 0)
+            continue;
+        snprintf(live, sizeof live, "%.250s/live", entry->d_name);
+        auto_fd int fd = openat(dirfd(d), live, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
+            remove_tree(dirfd(d), entry->d_name);
+    }
+    if (d)
+        (void)closedir(d);
+}
+
+static void sweep_workspaces(void)
+{
+    DIR *d = opendir("/tmp");
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        struct stat st;
+        if (strncmp(entry->d_name, EMPTY_PREFIX, strlen(EMPTY_PREFIX)) == 0 &&
+            fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
+            st.st_uid == geteuid() && st.st_mtime < time(NULL) - EMPTY_OLD_S)
+            remove_tree(dirfd(d), entry->d_name);
+    }
+    if (d)
+        (void)closedir(d);
+}
+
+int login_place(struct starting *s, struct err *e)
+{
+    const struct agent_start *st = &s->agent.start;
+    size_t layer;
+    if (!st->login || !renewable(s, &layer))
+        return err_say(
+            e, ERR_POLICY,
+            "%s cannot be logged in from a box: its definition has no \"login:\" or no \"renew:\"; log in outside",
+            s->agent.title);
+    if (s->look_only)
+        return 0;
+    char *above = arena_text(s->mem, s->layer), *slash = above ? strrchr(above, '/') : NULL;
+    if (!slash)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "login");
+    *slash = 0;
+    int r = make_private_directories(above, e);
+    if (r < 0)
+        return r;
+    sweep_logins(above);
+    char *dir = arena_printf(s->mem, "%s/" LOGIN_PREFIX "XXXXXX", above);
+    if (!dir || !mkdtemp(dir))
+        return err_sys(e, ERR_SYSTEM, errno, "cannot create a directory in %s", above);
+    s->layer = dir;
+    r = starting_hold(s, "live", LOCK_SH, &s->live, e);
+    sweep_workspaces();
+    char *empty = arena_text(s->mem, "/tmp/" EMPTY_PREFIX "XXXXXX");
+    if (r == 0 && (!empty || !mkdtemp(empty)))
+        return err_sys(e, ERR_SYSTEM, errno, "cannot create a directory in /tmp");
+    s->workspace = s->directory = empty;
+    return r;
+}
+
+int login_ready(struct starting *s, struct agent_begun *ret, struct err *e)
+{
+    size_t i;
+    const struct agent_kept *f = renewable(s, &i);
+    starting_option(s, "workspace", s->workspace);
+    if (s->agent.start.login_port) {
+        const char *port = s->agent.start.login_port;
+        starting_option(s, "publish", arena_printf(s->mem, "127.0.0.1:%s:%s", port, port));
+        buf_printf(
+            &s->notes,
+            "open the address that %s shows in your browser; it answers at 127.0.0.1:%s, which reaches this box until "
+            "it ends\n",
+            s->agent.title, port);
+    } else {
+        buf_printf(&s->notes, "open the address that %s shows in your browser\n", s->agent.title);
+    }
+    ret->login_path = starting_host_file(s, i, f);
+    return ret->login_path ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "login");
+}
+
+int agent_login_store(struct agent_begun *b, bool write, struct pinfold_error *error)
+{
+    struct err e = {0};
+    struct starting *s = b->login;
+    auto_buf struct buf text = BUF(AGENT_FILE_MAX);
+    int64_t ends;
+    size_t i;
+    const struct agent_kept *f = renewable(s, &i);
+    int r = starting_open(s, &e);
+    if (r == 0)
+        r = agent_layers_do(&s->layers, AGENT_LOGIN, NULL, &text, &e);
+    if (r == -ENOENT)
+        r = err_say(&e, ERR_POLICY, "%s has ended without a new login", s->agent.title);
+    if (r == 0 && write) {
+        auto_fd int memory = sys_memory("login");
+        r = memory < 0 ? memory : fd_write_all(memory, text.p, text.n);
+        r = r < 0 ? err_sys(&e, ERR_SYSTEM, -r, "login") : keep_owner(s, i, f, memory, -1, &ends, &e);
+    }
+    if (text.p)
+        explicit_bzero(text.p, text.n);
+    return r < 0 ? tell(error, &e, r) : 0;
+}
+
+void login_end(struct starting *s)
+{
+    const char *name = s->layer ? strrchr(s->layer, '/') : NULL;
+    char above[PATH_MAX];
+    snprintf(above, sizeof above, "%.*s", name ? (int)(name - s->layer) : 0, name ? s->layer : "");
+    auto_fd int dir = !name ? -1 : open(above, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir >= 0 && strncmp(name + 1, LOGIN_PREFIX, strlen(LOGIN_PREFIX)) == 0)
+        remove_tree(dir, name + 1);
+    auto_fd int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (tmp >= 0 && s->workspace && strncmp(s->workspace, "/tmp/" EMPTY_PREFIX, strlen("/tmp/" EMPTY_PREFIX)) == 0)
+        remove_tree(tmp, s->workspace + strlen("/tmp/"));
+    starting_end(s);
+}

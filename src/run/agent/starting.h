@@ -1,0 +1,44 @@
+/* What is known of an agent that is being started, shared by agent_start.c, agent_keep.c and agent_login.c. */
+#pragma once
+#include "agents/agents.h"
+#include "run/agent/agent_program.h"
+#include "run/agent/agent_start.h"
+#include "run/world.h"
+
+struct starting {
+    struct arena *mem;
+    struct world world;
+    struct agent agent;
+    struct agent_program program;
+    struct agent_layers layers;
+    const char *workspace, *directory; /* the project; where the agent starts in it */
+    const char *slug;                  /* of that directory, as agents name its sessions; NULL: too long */
+    const char *host[AGENT_LAYERS_MAX], *box[AGENT_LAYERS_MAX]; /* the agent's directories outside and inside */
+    const char *layer;                                          /* pinfold-agents/NAME/PROJECT */
+    bool fresh, look_only, layered, lone; /* lone: a box for a login; nothing of the person's is in its layer */
+    bool renewal_told;                    /* why a login is not renewed stands in the notes */
+    int live;
+    struct pinfold_option *options;
+    size_t n_options;
+    struct buf shared, about, notes;
+};
+
+/* agent_start.c */
+struct starting *starting_new(struct arena *mem);
+void starting_end(struct starting *s);
+int starting_look(struct starting *s, const char *name, const struct pinfold_option *options, struct err *e);
+int starting_open(struct starting *s, struct err *e); /* the layers, and the host's files */
+int starting_hold(const struct starting *s, const char *name, int how, int *ret, struct err *e);
+const char *starting_host_file(const struct starting *s, size_t i, const struct agent_kept *f);
+void starting_option(struct starting *s, const char *name, const char *value);
+int starting_words(struct starting *s, const char *const *more, char *const *given, char ***ret, struct err *e);
+
+/*
+ * agent_keep.c: the logins of the box. Renews those that end soon, before the box gets them; what went wrong is a sentence in the
+ * notes. Then a process keeps the box's copies as new as the host's files, and has them renewed in time, until `up` is closed.
+ */
+void keep_renew(struct starting *s);
+int keep_begin(const struct starting *s, struct agent_begun *ret, struct err *e);
+/* The owner of the host's login `f` of layer `i`, for one piece of work. */
+int keep_owner(const struct starting *s, size_t i, const struct agent_kept *f, int new_login, int stop,
+               int64_t *ret_expires, struct err *e);
