@@ -406,7 +406,9 @@ def cases(c):  # noqa: C901
         """SIGKILL before each changing call: git finds no ref without its object at any time, and the next call makes it whole."""
         master = layer_of("master", WORK)
         ident = os.path.basename(master.dir)
-        os.chmod(os.path.join(master.dir, "work", "work"), 0o700)  # overlayfs leaves it closed, and only root could copy it
+        shut = os.path.join(master.dir, "work", "work")  # overlayfs leaves it closed, and only root could copy it
+        os.chmod(shut, 0o700)
+        kit.remove(shut)
 
         def copy():
             layer = c.again(master, "killed", ident=ident)
