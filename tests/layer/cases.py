@@ -578,7 +578,8 @@ def paged():
     for words, env in ((("diff", "--no-pager"), {}), (("diff",), {"PAGER": ""}), (("diff",), {"PAGER": "cat"})):
         said, page = seen(*words, **env)
         check(page is None and b".envrc" in said, words, said)
-    check(b".envrc" in seen("diff", PAGER="/nonexistent/pager")[0], "a pager that is not there")
+    said = seen("diff", PAGER="/nonexistent/pager")[0]
+    check(b".envrc" in said, "a pager that is not there", said)
     check(seen("diff", "--json")[1] is None and seen("diff", "--names")[1] is None, "for programs")
 
 

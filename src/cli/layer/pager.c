@@ -70,8 +70,8 @@ int print_paged(const struct ask *a, const struct buf *out)
             continue;
     }
     (void)sigaction(SIGPIPE, &before, NULL);
-    /* A pager that is not there has shown nothing. */
-    if (to < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 127))
+    /* A pager that could not be started (126, 127) has shown nothing. */
+    if (to < 0 || (WIFEXITED(status) && WEXITSTATUS(status) >= 126))
         return print(buf_cstr(out));
     return STATUS_YES;
 }
