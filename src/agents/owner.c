@@ -22,7 +22,7 @@ struct owner_words {
     size_t n;
 };
 
-static void word(struct owner_words *w, const char *key, const char *value)
+static void owner_word(struct owner_words *w, const char *key, const char *value)
 {
     if (value && w->n + 1 < WORDS)
         w->list[w->n++] = arena_printf(w->mem, "%s=%s", key, value);
@@ -34,24 +34,24 @@ static void all_words(struct owner_words *w, const struct agent_owner_ask *ask)
     w->list[w->n++] = "pinfold-login";
     w->list[w->n++] = PINFOLD_VERSION;
     w->list[w->n++] = ask->new_login >= 0 ? "store" : "renew";
-    word(w, "name", ask->name);
-    word(w, "shown", ask->shown);
-    word(w, "endpoint", r->endpoint);
-    word(w, "client", r->client);
-    word(w, "client_at", r->client_at);
-    word(w, "ca", r->ca);
-    word(w, "access", r->access);
-    word(w, "refresh", r->refresh);
-    word(w, "id", r->id);
-    word(w, "scopes", r->scopes);
-    word(w, "when", r->when);
-    word(w, "expires", ask->file->expires);
-    word(w, "form", r->form ? "true" : NULL);
-    word(w, "ahead", arena_printf(w->mem, "%lld", (long long)ask->ahead));
+    owner_word(w, "name", ask->name);
+    owner_word(w, "shown", ask->shown);
+    owner_word(w, "endpoint", r->endpoint);
+    owner_word(w, "client", r->client);
+    owner_word(w, "client_at", r->client_at);
+    owner_word(w, "ca", r->ca);
+    owner_word(w, "access", r->access);
+    owner_word(w, "refresh", r->refresh);
+    owner_word(w, "id", r->id);
+    owner_word(w, "scopes", r->scopes);
+    owner_word(w, "when", r->when);
+    owner_word(w, "expires", ask->file->expires);
+    owner_word(w, "form", r->form ? "true" : NULL);
+    owner_word(w, "ahead", arena_printf(w->mem, "%lld", (long long)ask->ahead));
     for (size_t i = 0; r->locks && r->locks[i]; i++)
-        word(w, "lock", r->locks[i]);
+        owner_word(w, "lock", r->locks[i]);
     for (size_t i = 0; r->fields && r->fields[i]; i++)
-        word(w, "field", r->fields[i]);
+        owner_word(w, "field", r->fields[i]);
 }
 
 /* Of the person's variables those that say how to reach a host; no other can change what is trusted. */
@@ -59,7 +59,7 @@ static void proxies(struct owner_words *w)
 {
     static const char *const names[] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        word(w, names[i], getenv(names[i]));
+        owner_word(w, names[i], getenv(names[i]));
 }
 
 /* 1: there is an answer (or an end), -ECANCELED, -ETIMEDOUT. */

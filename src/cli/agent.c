@@ -109,8 +109,6 @@ int verb_start(struct ask *a)
 {
     struct pinfold_error error = {0};
     struct agent_begun b;
-    if (same(verb_said, "login"))
-        return verb_login(a);
     if (!a->agent) {
         complain("agent run: missing argument: the agent's name (pinfold agent list)");
         return STATUS_USAGE;

@@ -134,7 +134,7 @@ static int run_verb(struct ask *a)
     case VERB_AGENT:
         return verb_agent(a);
     case VERB_START:
-        return verb_start(a);
+        return same(verb_said, "login") ? verb_login(a) : verb_start(a);
     case VERB_DIFF:
         return verb_diff(a);
     case VERB_APPLY:

@@ -12,7 +12,7 @@
 
 enum { CONNECT_S = 15, REQUEST_S = 45, GOOD_FROM = 200, GOOD_TO = 299 };
 
-struct asking {
+struct https_asking {
     const struct login_ask *a;
     CURL *curl;
     struct https_answer *ret;
@@ -22,7 +22,7 @@ struct asking {
 
 static size_t take_bytes(char *bytes, size_t one, size_t n, void *ctx)
 {
-    struct asking *s = ctx;
+    struct https_asking *s = ctx;
     long status = 0;
     (void)one;
     (void)curl_easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &status);
@@ -42,11 +42,11 @@ static size_t take_bytes(char *bytes, size_t one, size_t n, void *ctx)
 static int tick(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
     (void)a, (void)b, (void)c, (void)d;
-    own_touch_agents(((struct asking *)ctx)->a);
+    own_touch_agents(((struct https_asking *)ctx)->a);
     return 0;
 }
 
-static bool set_up(struct asking *s, const char *request, struct curl_slist *heads)
+static bool set_up(struct https_asking *s, const char *request, struct curl_slist *heads)
 {
     const struct login_ask *a = s->a;
     CURL *c = s->curl;
@@ -82,7 +82,7 @@ static int no_memory(const struct login_ask *a, struct err *e)
 int https_ask(const struct login_ask *a, const char *request, struct https_answer *ret, struct err *e)
 {
     static_assert(CURL_ERROR_SIZE <= sizeof ret->error, "libcurl writes its sentence there");
-    struct asking s = {.a = a, .ret = ret};
+    struct https_asking s = {.a = a, .ret = ret};
     *ret = (struct https_answer){.body.p = malloc(ANSWER_ROOM + 1)};
     if (!ret->body.p || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(s.curl = curl_easy_init()))
         return no_memory(a, e);

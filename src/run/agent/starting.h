@@ -23,7 +23,7 @@ struct starting {
     struct buf shared, about, notes;
 };
 
-/* agent_start.c */
+/* starting.c */
 struct starting *starting_new(struct arena *mem);
 void starting_end(struct starting *s);
 int starting_look(struct starting *s, const char *name, const struct pinfold_option *options, struct err *e);
@@ -31,7 +31,7 @@ int starting_open(struct starting *s, struct err *e); /* the layers, and the hos
 int starting_hold(const struct starting *s, const char *name, int how, int *ret, struct err *e);
 const char *starting_host_file(const struct starting *s, size_t i, const struct agent_kept *f);
 void starting_option(struct starting *s, const char *name, const char *value);
-int starting_words(struct starting *s, const char *const *more, char *const *given, char ***ret, struct err *e);
+bool starting_below(const char *path, const char *dir);
 
 /*
  * agent_keep.c: the logins of the box. Renews those that end soon, before the box gets them; what went wrong is a sentence in the

@@ -1,0 +1,45 @@
+/* What the parts of reading a definition share: texts, lists, and where something is wrong. */
+#include "agents/reading.h"
+
+#include <errno.h>
+#include <string.h>
+
+int agent_wrong(const struct definition_reading *r, const struct node *at, const char *what)
+{
+    return place_say(r->e, ERR_POLICY, r->file, at->line, at->column, "%s", what);
+}
+
+static int reading_no_memory(const struct definition_reading *r)
+{
+    return err_sys(r->e, ERR_SYSTEM, ENOMEM, "cannot read %s", r->file);
+}
+
+int agent_take_text(const struct definition_reading *r, const struct node *n, const char **ret)
+{
+    if (n->kind != NODE_SCALAR || n->text.n == 0 || memchr(n->text.p, 0, n->text.n))
+        return agent_wrong(r, n, "a text is expected here");
+    *ret = arena_str(r->mem, n->text);
+    return *ret ? 0 : reading_no_memory(r);
+}
+
+int agent_take_list(const struct definition_reading *r, const struct node *n, const char ***ret)
+{
+    if (n->kind != NODE_LIST)
+        return agent_wrong(r, n, "a list of strings is expected here");
+    const char **list = arena_zero(r->mem, (n->n + 1) * sizeof *list);
+    if (!list)
+        return reading_no_memory(r);
+    for (size_t i = 0; i < n->n; i++) {
+        int no = agent_take_text(r, &n->items[i], &list[i]);
+        if (no < 0)
+            return no;
+    }
+    *ret = list;
+    return 0;
+}
+
+int agent_take_flag(const struct definition_reading *r, const struct node *n, bool *ret)
+{
+    *ret = n->kind == NODE_SCALAR && str_is(n->text, "true");
+    return *ret ? 0 : agent_wrong(r, n, "\"true\" is expected here");
+}
