@@ -93,7 +93,7 @@ def reads(p):
         "grep in hidden files": (["--hide", other], ["grep", "-q", "d", other + "/data.txt"], ("file", "read", "/other/data.txt", "other"), "option"),
         "a file where the box has its own directory": ([], ["cat", p.file], ("file", "read", p.file, ""), "option"),
         "a hidden program": (["--hide", other], [other + "/tool"], ("file", "exec", "/other/tool", "other"), "option"),
-        "a hidden interpreter": (["--hide", other + "/tool"], ["sh", "-c", "./script"], ("file", "exec", "/other/tool", "tool"), "option"),
+        "a hidden interpreter": (["--hide", other + "/tool"], ["sh", "-c", "./script"], ("file", "exec", "/other/tool", "tool"), "person"),
         "a hidden program that a shell starts": (["--hide", other], ["sh", "-c", f"{other}/tool 2>/dev/null"], ("file", "exec", "/other/tool", "other"), "option"),
         "a write to a key": ([], ["sh", "-c", f"echo x >> {home}/.ssh/id_rsa"], ("file", "", "/.ssh/id_rsa", ssh), "option"),
     }
@@ -126,7 +126,6 @@ def others(p):
     return {
         "a signal to a process of the host": ([], ["sh", "-c", f"kill -TERM {p.pid}"], ("process", "signal", str(p.pid), ""), "person"),
         "a user namespace": ([], ["unshare", "-U", "true"], ("namespace", "create", "", "nested-userns"), "option"),
-        "another sandbox inside": ([], ["bwrap", "--unshare-user", "--ro-bind", "/", "/", "true"], ("namespace", "create", "", "nested-userns"), "option"),
         "keyrings": ([], py(SYSCALL, p.nr["keyctl"], "0", "-3", "1"), ("syscall", "call", "keyctl", "filter"), "person"),
         "performance events": ([], py(SYSCALL, p.nr["perf_event_open"], "0", "0", "0", "0", "0"), ("syscall", "call", "perf_event_open", "filter"), "person"),
         "a kind of socket": ([], py(SOCKET, "40", "1"), ("syscall", "call", "socket(40, 1)", "filter"), "person"),

@@ -108,9 +108,10 @@ static const struct performed performed[] = {
 
 /* ---- telling ---- */
 
-static uint32_t key_of(enum denial_action action, int no, const char *target, size_t n)
+/* Of each session of processes, so that each command in a session is told of its own. */
+static uint32_t key_of(enum denial_action action, int no, uint32_t session, const char *target, size_t n)
 {
-    uint32_t key = 2166136261u ^ (uint32_t)action << 16 ^ (uint32_t)no;
+    uint32_t key = 2166136261u ^ (uint32_t)action << 16 ^ (uint32_t)no ^ session << 8;
     for (size_t i = 0; i < n; i++)
         key = (key ^ (uint8_t)target[i]) * 16777619u;
     return key ? key : 1;
@@ -152,7 +153,7 @@ static void not_told(struct shared *s, uint32_t key, uint32_t lost)
 
 static void monitor_tell(struct guard *g, enum denial_action action, int no, const char *target, size_t n)
 {
-    const uint32_t key = key_of(action, no, target, n);
+    const uint32_t session = g->who ? target_session(g) : 0, key = key_of(action, no, session, target, n);
     uint32_t lost = 0;
     if (g->ours || g->report < 0 || n > DENIAL_TEXT - DENIAL_ARGV - 2 || !is_first(g->shared, key))
         return;
@@ -163,7 +164,7 @@ static void monitor_tell(struct guard *g, enum denial_action action, int no, con
     struct denial_frame f = {.kind = FRAME_SEEN,
                              .action = action,
                              .pid = pid_inside(g),
-                             .session = g->who ? target_session(g) : 0,
+                             .session = session,
                              .no = (uint32_t)no,
                              .key = key,
                              .count = 1,

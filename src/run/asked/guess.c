@@ -77,6 +77,16 @@ static bool is_known(const struct box_result *r, const char *target)
     return false;
 }
 
+/* Whether ordinary permissions refuse it, as the monitor saw. */
+static bool is_permissions(const struct box_result *r, const char *target)
+{
+    for (size_t i = 0; i < r->n_permissions; i++) {
+        if (same(r->permissions[i].target, target))
+            return true;
+    }
+    return false;
+}
+
 static void log_late(struct guessing *g, const struct denial *d)
 {
     struct box_result *r = &g->result->box;
@@ -153,7 +163,7 @@ static bool try_act(struct guessing *g, enum why_act act, const char *path, int 
         return no == EACCES;
     if (no == ENOENT && !g->names)
         return false;
-    if (!is_known(&g->result->box, said.target))
+    if (!is_known(&g->result->box, said.target) && !is_permissions(&g->result->box, said.target))
         keep_guess(g, act, path, &said);
     return true;
 }
