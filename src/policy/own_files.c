@@ -34,7 +34,7 @@ static const char *variable(const struct merge *m, const char *name)
 /* Agents by name use the home's, agents of MCP sessions and projects the one that the variable names. */
 static void find_parts(const struct merge *m, struct own *o)
 {
-    static const struct str names[] = {STR("pinfold-agents"), STR("pinfold-shelves")};
+    const struct str names[] = {STR("pinfold-agents"), STR("pinfold-shelves")};
     const char *home = m->world->home, *moved = variable(m, "XDG_STATE_HOME");
     const char *state = home && home[0] == '/' ? path_clean_at(m->p->mem, home, STR(".local/state")) : NULL;
     size_t n = 0;
