@@ -28,7 +28,7 @@ enum { PIECE = 65536, STDERR_KEPT = 2048 };
 bool remote_named(const char *name)
 {
     const char *slash = name ? strrchr(name, '/') : NULL;
-    return name && same(slash ? slash + 1 : name, REMOTE_HELPER + 1);
+    return name && same(slash ? slash + 1 : name, &REMOTE_HELPER[1]);
 }
 
 static void tell(const char *text)
