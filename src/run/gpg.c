@@ -149,7 +149,7 @@ struct listed_key { /* a key or subkey */
 };
 
 /* By keygrip, fingerprint, long key id, user id or the address in it. */
-static bool fits(const char *key, const struct listed_key *k)
+static bool key_fits(const char *key, const struct listed_key *k)
 {
     const struct str want = str_of(key);
     if (want.n == GPG_GRIP)
@@ -192,9 +192,9 @@ static int name_one(struct gpg_preparing *s, const struct listed_key *k, struct 
 static int take_block(struct gpg_preparing *s, struct listed_key *keys, size_t n, const char *key, bool by_user,
                       struct str user, bool *found, bool *unable)
 {
-    const bool whole = by_user || (n && fits(key, &keys[0]) && !str_is_nocase(keys[0].grip, key));
+    const bool whole = by_user || (n && key_fits(key, &keys[0]) && !str_is_nocase(keys[0].grip, key));
     for (size_t i = 0; i < n; i++) {
-        if (!whole && !fits(key, &keys[i]))
+        if (!whole && !key_fits(key, &keys[i]))
             continue;
         *unable |= !keys[i].signs;
         if (!keys[i].signs || keys[i].grip.n != GPG_GRIP)
