@@ -135,7 +135,8 @@ static void layer_of(const struct pinfold_value *session, char *room, size_t n)
         snprintf(room, n, "%.8s (gone)", text_of(session, "layer"));
         return;
     }
-    double size = pinfold_value_number(bytes) / 1024;
+    const int64_t kib = pinfold_value_number(bytes) / 1024;
+    double size = (double)kib;
     size_t unit = 0;
     for (; size >= 1024 && unit < 3; unit++)
         size /= 1024;

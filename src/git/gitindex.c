@@ -168,8 +168,8 @@ static bool parts_fit(const struct index *x, struct str table)
 static int extensions(const struct index *x, bool *ret_two_files)
 {
     const size_t jump = 12 + x->hash; /* by which git finds them without reading the entries */
-    const char *last = x->text.n >= jump ? x->text.p + x->text.n - jump : NULL;
-    if (last && memcmp(last, "EOIE", 4) == 0 && number_at(last + 8) != x->at)
+    if (x->text.n >= jump && memcmp(x->text.p + x->text.n - jump, "EOIE", 4) == 0 &&
+        number_at(x->text.p + x->text.n - jump + 8) != x->at)
         return -EBADMSG;
     for (size_t at = x->at; at < x->text.n;) {
         const char *head = x->text.p + at;

@@ -86,7 +86,7 @@ bool gitpush_wants(struct str wants, const char *capability)
         struct str word = str_until(&wants, ' ');
         if (word.n && word.p[word.n - 1] == '\n')
             word.n--;
-        if (str_is(word, capability))
+        if (word.n == strlen(capability) && memcmp(word.p, capability, word.n) == 0)
             return true;
     }
     return false;

@@ -276,12 +276,12 @@ bool part_unchanged(int top, const char *path, const struct layer_object *before
 /* ---- merge.c: texts that both sides have changed ---- */
 
 enum merge_kind { MERGE_NOT, MERGE_CLEAN, MERGE_MARK }; /* only without conflicts; with these marked in the file */
-struct merge {
+struct layer_merge {
     struct change *c;
     const char *hash; /* of what the box began with, as git names it */
 };
 struct merges {
-    struct merge *all;
+    struct layer_merge *all;
     size_t n;
 };
 /* Notes what the workspace's texts that the layer has edited are now: as long as the host has not changed them, that is what the

@@ -152,10 +152,10 @@ int merges_find(const struct layer_trees *t, const struct changes *all, const ch
         if (!note || !same(c->conflict, CONFLICT_TOUCHED) || !is_text_change(c) || ledger_find(&ledger, c->path) ||
             !path_wanted(c->path, paths, NULL))
             continue;
-        struct merge *slot = arena_push(mem, &ret->all, &ret->n, sizeof *slot);
+        struct layer_merge *slot = arena_push(mem, &ret->all, &ret->n, sizeof *slot);
         if (!slot)
             return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s: cannot merge", t->id);
-        *slot = (struct merge){.c = c, .hash = note->hashes[digits == 64]};
+        *slot = (struct layer_merge){.c = c, .hash = note->hashes[digits == 64]};
     }
     return 0;
 }

@@ -149,6 +149,11 @@ const char *short_name(struct making *m, const char *path)
     return arena_text(m->mem, sum);
 }
 
+const char *secret_caches(const struct making *m)
+{
+    return m->facts->layers ? m->ask->secret : NULL;
+}
+
 const char *cache_dir(struct making *m, const char *dst)
 {
     if (!m->facts->state_home)

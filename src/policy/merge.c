@@ -702,6 +702,16 @@ static int merge_simple(struct merge *m, const struct said *s)
     return 0;
 }
 
+static int merge_place(struct merge *m, const struct said *s)
+{
+    static const enum path_access asked[] = {[KEY_RW] = PATH_RW,
+                                             [KEY_RO] = PATH_RO,
+                                             [KEY_HIDE] = PATH_HIDE,
+                                             [KEY_PROTECT] = PATH_PROTECT,
+                                             [KEY_CACHE] = PATH_CACHE};
+    return merge_path(m, s, asked[s->key]);
+}
+
 static int merge_said(struct merge *m, const struct said *s)
 {
     switch ((enum key_id)s->key) {
@@ -713,15 +723,11 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_EXTENDS:
         return m->text->trusted ? 0 : tighten_check(m, s, NULL);
     case KEY_RW:
-        return merge_path(m, s, PATH_RW);
     case KEY_RO:
-        return merge_path(m, s, PATH_RO);
     case KEY_HIDE:
-        return merge_path(m, s, PATH_HIDE);
     case KEY_PROTECT:
-        return merge_path(m, s, PATH_PROTECT);
     case KEY_CACHE:
-        return merge_path(m, s, PATH_CACHE);
+        return merge_place(m, s);
     case KEY_MOUNTS:
         return merge_mount(m, s);
     case KEY_STORAGE:

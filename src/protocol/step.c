@@ -288,7 +288,8 @@ static void put_rest(const struct plan_image *p, const struct step *s, struct bu
 
 void step_print(const struct plan_image *p, const struct step *s, struct buf *out)
 {
-    static const char *const filters[] = {"guard", "reads", "no-inet", "userns"};
+    static const char *const filters[] = {"guard", "reads",   "no-inet", "userns",
+                                          "peers", "devices", "layered", "monitor"};
     static const char *const scopes[] = {"abstract-sockets", "signals"};
 
     buf_text(out, step_name(s->kind));
@@ -302,7 +303,7 @@ void step_print(const struct plan_image *p, const struct step *s, struct buf *ou
     } else if (s->kind == STEP_RLIMIT) {
         buf_printf(out, " %s %u%s", rlimit_name(s->a), s->b, s->mode == 1024 ? " KiB" : "");
     } else if (s->kind == STEP_FILTER) {
-        put_bits(out, s->a, filters, 4);
+        put_bits(out, s->a, filters, sizeof filters / sizeof *filters);
     } else if (s->kind == STEP_CATCH) {
         static const char *const ways[] = {"every connection and name", "names and connections to listed ports",
                                            "names and connections to listed ports of fake IPs in 127.64.0.0/10"};

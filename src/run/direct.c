@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "backends/engine.h"
 #include "policy/set.h"
+#include "run/asked/denied.h"
 #include "run/asked/guess.h"
 #include "run/asked/env_seen.h"
 #include "run/asked/monitor.h"
@@ -312,35 +313,6 @@ static int check_run(const struct pinfold_run_options *o, struct err *e)
     if (o->cwd && o->cwd[0] != '/')
         return err_say(e, ERR_POLICY, "the start directory '%s' must be an absolute path", o->cwd);
     return caller_id_check(o->id, e);
-}
-
-static const char *or_empty(const char *text)
-{
-    return text ? text : "";
-}
-
-void say_denied(const struct pinfold_run_options *o, const struct denial *d)
-{
-    const struct pinfold_denial told = {.size = sizeof told,
-                                        .kind = d->kind,
-                                        .action = d->action,
-                                        .target = d->target,
-                                        .rule = or_empty(d->rule),
-                                        .origin = or_empty(d->origin),
-                                        .how = or_empty(d->how),
-                                        .command = or_empty(d->command),
-                                        .address = or_empty(d->address),
-                                        .why = or_empty(d->why),
-                                        .pid = d->pid,
-                                        .command_line = or_empty(d->argv),
-                                        .host = or_empty(d->host),
-                                        .remedy = or_empty(d->remedy),
-                                        .error = or_empty(box_errno_name(d->no)),
-                                        .count = d->count,
-                                        .monitor = d->seen,
-                                        .guess = d->guess};
-    if (o->denied)
-        o->denied(o->denied_ctx, &told);
 }
 
 static void denied(void *ctx, const struct denial *d)

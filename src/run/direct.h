@@ -61,8 +61,6 @@ struct pinfold_result {
     struct values values;
 };
 
-/* The caller is told of a refusal (pinfold_run_options.denied). */
-void say_denied(const struct pinfold_run_options *o, const struct denial *d);
 /* Whether it may be a caller's own name for a command; says what is wrong. NULL: there is none. */
 int caller_id_check(const char *id, struct err *e);
 /* Messages after a command: why it ended, limits, denials with their remedies. */

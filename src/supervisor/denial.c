@@ -352,13 +352,11 @@ void denial_built(struct box *b, bool failed)
     b->built.path = b->built.argv = NULL;
 }
 
-void denial_offline(struct box *b)
+void denial_offline(struct box *b, bool told)
 {
     const struct plan *p = b->spec ? b->spec->start.plan : NULL;
     char kind[] = "network", action[] = "connect", target[] = "(not seen)", rule[] = "net none", how[] = "none",
          origin[512], room[512];
-    box_keep_hear(b); /* what it tried has been sent, but perhaps not read */
-    bool told = pending_has_network(b->result);
     for (size_t i = 0; i < b->result->n_denials; i++)
         told |= same(b->result->denials[i].kind, "network");
     if (!p || told || p->policy->net != NET_NONE || p->facts->unsandboxed || p->image->tier != TIER_NAMESPACES)

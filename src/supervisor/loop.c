@@ -151,8 +151,10 @@ static void control_frame(struct box *b, const struct frame *f)
         limits_look(&b->means);
         if (f->c == EXIT_MEMORY && b->hit.limit == BOX_LIMIT_NONE)
             b->hit.limit = BOX_LIMIT_MEMORY;
-        if (f->c == EXIT_OFFLINE)
-            denial_offline(b);
+        if (f->c == EXIT_OFFLINE) {
+            box_keep_hear(b); /* what it tried has been sent, but perhaps not read */
+            denial_offline(b, pending_has_network(b->result));
+        }
         command_ended(b, (int)f->b);
         break;
     case FRAME_READY:

@@ -390,6 +390,7 @@ bool pending_has_network(const struct box_result *r); /* a connection that a box
 void denial_limit(struct box *b, const struct limits_hit *hit);
 void built_frame(struct box *b, const struct denial_frame *f, size_t n); /* FRAME_BUILT */
 void denial_built(struct box *b, bool failed);                           /* once, at the end of the command */
-void denial_offline(struct box *b); /* a command failed in a box without a network after it tried to use one */
+/* A command failed in a box without a network after it tried to use one. `told`: a refused connection waits for its end. */
+void denial_offline(struct box *b, bool told);
 void denial_end(struct box *b);
 void denial_free_all(struct box_result *r);

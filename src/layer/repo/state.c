@@ -362,7 +362,8 @@ static bool is_log(struct str text, size_t digits)
         for (size_t i = 0; i < line.n; i++)
             if ((unsigned char)line.p[i] < ' ' && line.p[i] != '\t')
                 return false;
-        if (!repo_is_hash(str_until(&line, ' '), digits) || !repo_is_hash(str_until(&line, ' '), digits))
+        const struct str old = str_until(&line, ' '), new = str_until(&line, ' ');
+        if (!repo_is_hash(old, digits) || !repo_is_hash(new, digits))
             return false;
         const struct str who = str_until(&line, '\t');
         const char *mail = memchr(who.p, '<', who.n),

@@ -14,11 +14,6 @@
 
 #define LINKED_AT "/run/pinfold-caches"
 
-const char *secret_caches(const struct making *m)
-{
-    return m->facts->layers ? m->ask->secret : NULL;
-}
-
 static bool is_cache_of_home(const struct making *m, const struct plan_place *p)
 {
     return p->kind == PLACE_CACHE && p->up == 0 && path_below(p->dst, m->home);

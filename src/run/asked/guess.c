@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "match/path.h"
+#include "run/asked/denied.h"
 #include "run/asked/monitor.h"
 #include "run/asked/reason.h"
 #include "supervisor/audit.h"

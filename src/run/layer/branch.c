@@ -18,7 +18,7 @@
 
 struct branching {
     const struct layer_trees *t;
-    const struct branch_ask *ask;
+    const struct layer_branch_ask *ask;
     struct arena *mem;
     struct apply_outcome *out;
     struct err *e;
@@ -133,8 +133,9 @@ static int put_lists(struct branching *b)
 
 static bool in_zeros(struct str list, const char *path)
 {
+    const struct str wanted = {path, strlen(path)};
     while (list.n)
-        if (str_is(str_until(&list, 0), path))
+        if (str_eq(str_until(&list, 0), wanted))
             return true;
     return false;
 }
@@ -237,8 +238,8 @@ static int make_branch(struct branching *b, const struct changes *all, const boo
     return no < 0 ? no : land_branch(b, &r, answer);
 }
 
-int branch_make(const struct layer_trees *t, const struct changes *all, const bool *take, const struct branch_ask *ask,
-                struct arena *mem, struct apply_outcome *out, struct err *e)
+int branch_make(const struct layer_trees *t, const struct changes *all, const bool *take,
+                const struct layer_branch_ask *ask, struct arena *mem, struct apply_outcome *out, struct err *e)
 {
     struct branching b = {.t = t,
                           .ask = ask,

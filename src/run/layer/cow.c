@@ -17,10 +17,12 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "sys/remove.h"
+#include "match/path.h"
 #include "run/caches.h"
 #include "layer/repo/repo.h"
 #include "run/report.h"
 #include "run/world.h"
+#include "survey/survey.h"
 
 #define MAX_COW_WORDS 4096
 
@@ -113,6 +115,30 @@ static void count_changes(const struct changes *all, struct box_layer *ret)
         if (c->alarms & ALARMS_WAIT)
             keep_waiting(c->path, ret);
     }
+}
+
+int layer_guarded_names(const struct policy *policy, const struct layer *l, const char *home, struct arena *mem,
+                        struct layer_guarded **ret, size_t *ret_n)
+{
+    const char *const *targets;
+    size_t n = 0, n_targets;
+    int r = survey_led_to(policy, home, mem, &targets, &n_targets);
+    struct layer_guarded *names = r < 0 ? NULL : arena_zero(mem, (policy->n_guards + n_targets + 2) * sizeof *names);
+    if (!names)
+        return -ENOMEM;
+    for (size_t i = 0; i < n_targets; i++)
+        if (path_below(targets[i], l->workspace))
+            names[n++] = (struct layer_guarded){.name = path_rest(targets[i], l->workspace)};
+    for (size_t i = 0; i < policy->n_guards; i++) {
+        const struct guard_name *g = &policy->guards[i];
+        if (!g->everyday || policy->everyday == EVERYDAY_GUARD)
+            names[n++] = (struct layer_guarded){
+                .name = g->name, .any_depth = g->place == GUARD_ANY_DEPTH, .pattern = g->pattern};
+    }
+    names[n++] = (struct layer_guarded){.name = ".pinfold"};
+    *ret = names;
+    *ret_n = n;
+    return 0;
 }
 
 static int read_changes(const struct pinfold_policy *p, const struct layer *l, struct arena *mem, struct changes *ret,
@@ -228,6 +254,16 @@ static uint64_t tree_bytes(int dir, const char *name, unsigned depth)
     }
     (void)closedir(d);
     return bytes;
+}
+
+void layer_put(struct json *j, const struct layer *l)
+{
+    json_object(j, "layer");
+    json_text(j, "id", l->id);
+    json_text_or_null(j, "name", l->name);
+    json_text(j, "workspace", l->workspace);
+    json_int(j, "created", l->created);
+    json_object_end(j);
 }
 
 void layer_put_size(struct json *j, const char *id)

@@ -17,7 +17,6 @@
 #include "run/layer/gitbox.h"
 #include "run/layer/layer_tool.h"
 #include "run/report.h"
-#include "survey/survey.h"
 
 #define MAX_LAYER_ARENA ((size_t)3 << 30)
 
@@ -52,30 +51,6 @@ static void opened_close(struct opened_layer *o)
 static int layers_no_memory(struct opened_layer *o)
 {
     return err_sys(&o->e, ERR_SYSTEM, ENOMEM, "cannot read the layer");
-}
-
-int layer_guarded_names(const struct policy *policy, const struct layer *l, const char *home, struct arena *mem,
-                        struct layer_guarded **ret, size_t *ret_n)
-{
-    const char *const *targets;
-    size_t n = 0, n_targets;
-    int r = survey_led_to(policy, home, mem, &targets, &n_targets);
-    struct layer_guarded *names = r < 0 ? NULL : arena_zero(mem, (policy->n_guards + n_targets + 2) * sizeof *names);
-    if (!names)
-        return -ENOMEM;
-    for (size_t i = 0; i < n_targets; i++)
-        if (path_below(targets[i], l->workspace))
-            names[n++] = (struct layer_guarded){.name = path_rest(targets[i], l->workspace)};
-    for (size_t i = 0; i < policy->n_guards; i++) {
-        const struct guard_name *g = &policy->guards[i];
-        if (!g->everyday || policy->everyday == EVERYDAY_GUARD)
-            names[n++] = (struct layer_guarded){
-                .name = g->name, .any_depth = g->place == GUARD_ANY_DEPTH, .pattern = g->pattern};
-    }
-    names[n++] = (struct layer_guarded){.name = ".pinfold"};
-    *ret = names;
-    *ret_n = n;
-    return 0;
 }
 
 /*
@@ -296,16 +271,6 @@ static void put_layer_change(struct json *j, const struct layer_trees *t, const 
         json_uint(j, "lines_added", added);
         json_uint(j, "lines_removed", removed);
     }
-    json_object_end(j);
-}
-
-void layer_put(struct json *j, const struct layer *l)
-{
-    json_object(j, "layer");
-    json_text(j, "id", l->id);
-    json_text_or_null(j, "name", l->name);
-    json_text(j, "workspace", l->workspace);
-    json_int(j, "created", l->created);
     json_object_end(j);
 }
 
@@ -611,7 +576,7 @@ static int give_outcome(struct opened_layer *o, int r, const struct apply_outcom
 /* As a branch: what apply would take, but nothing of it reaches the work tree. */
 static int apply_branch(struct opened_layer *o, const char *name, struct apply_outcome *done)
 {
-    const struct branch_ask ask = {.name = name, .everything = !o->paths, .home = o->world.home};
+    const struct layer_branch_ask ask = {.name = name, .everything = !o->paths, .home = o->world.home};
     struct changes all;
     bool *take;
     int r = changes_read(&o->trees, o->mem, &all, &o->e);
