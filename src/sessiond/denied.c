@@ -1,7 +1,7 @@
 /*
  * Recent denials of guard and network, with the session id of the process: the caller of a command requests those of
- * its session id, as the box numbers it; a job gets its own at once and again when it ends. Nothing is allocated before
- * the first denial.
+ * its session id, as the box numbers it; a job gets its own at once (those from before its session id was known, when it
+ * is) and again when it ends. Nothing is allocated before the first denial.
  */
 #include <stdio.h>
 #include "sessiond/parts.h"
@@ -121,16 +121,29 @@ static uint32_t may_lack(uint64_t since)
 }
 
 /* Those of a command's session since then. */
-static uint32_t take_since(struct sessiond *k, uint32_t session, uint64_t since, struct buf *out)
+static void put_since(uint32_t session, uint64_t since, struct buf *out)
 {
-    if (k->box)
-        box_keep_hear(k->box); /* denials from before the command's end have been sent, but perhaps not read */
     for (unsigned i = 0; ring && i < MAX_DENIED; i++) {
         const struct denied *d = &ring[(next_slot + i) % MAX_DENIED];
         if (d->bytes && d->session == session && d->at >= since)
             buf_put(out, d->bytes, d->n);
     }
+}
+
+static uint32_t take_since(struct sessiond *k, uint32_t session, uint64_t since, struct buf *out)
+{
+    if (k->box)
+        box_keep_hear(k->box); /* denials from before the command's end have been sent, but perhaps not read */
+    put_since(session, since, out);
     return may_lack(since);
+}
+
+void denied_early(uint64_t since, struct box_result *r)
+{
+    auto_buf struct buf b = BUF(KEEP_MAX);
+    put_since(r->command, since, &b);
+    if (b.n && buf_ok(&b))
+        denied_read(r, &b, false);
 }
 
 void denied_add(struct sessiond *k, uint64_t since, struct box_result *r)

@@ -351,6 +351,8 @@ static void take_frame(struct sessiond *k, struct session_job *j, const struct f
         break;
     case FRAME_STARTED: /* a virtual machine has its own pids, and the guard around it sees qemu */
         j->result.command = k->ask->box.start.plan->facts->machine ? 0 : f->a;
+        if (j->result.command) /* it runs before pid 1 sends this, and may have been refused things */
+            denied_early(j->began, &j->result);
         break;
     case FRAME_EXIT:
         j->result.cpu_us = f->utime_us + f->stime_us;

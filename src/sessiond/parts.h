@@ -119,6 +119,8 @@ void command_exec(struct sessiond *k, struct session_request *q);
 /* ---- denied.c ---- */
 void denied_keep(const struct denial *d);
 void denied_put(struct buf *b, const struct denial *d); /* in the form of protocol/keep.h */
+/* Those since then of a command whose session id has just become known; no soft ones, and without hearing more. */
+void denied_early(uint64_t since, struct box_result *r);
 /* Adds what was denied to the result's command since then, and whether that is complete. */
 void denied_add(struct sessiond *k, uint64_t since, struct box_result *r);
 void denied_answer(struct sessiond *k, struct session_request *q);
