@@ -406,9 +406,10 @@ def cases(c):  # noqa: C901
         """SIGKILL before each changing call: git finds no ref without its object at any time, and the next call makes it whole."""
         master = layer_of("master", WORK)
         ident = os.path.basename(master.dir)
-        shut = os.path.join(master.dir, "work", "work")  # overlayfs leaves it closed, and only root could copy it
-        os.chmod(shut, 0o700)
-        kit.remove(shut)
+        # What overlayfs leaves closed, only root could copy.
+        for shut in (os.path.join(master.dir, "work", "work"), os.path.join(master.top, "state", "pinfold", "caches")):
+            os.chmod(shut, 0o700)
+            kit.remove(shut)
 
         def copy():
             layer = c.again(master, "killed", ident=ident)
