@@ -177,6 +177,10 @@ static int take_kept(const struct definition_reading *r, const struct node *n, s
             no = agent_take_list(r, value, &f->keys);
         else if (str_is(key->text, "expires"))
             no = agent_take_text(r, value, &f->expires);
+        else if (str_is(key->text, "text"))
+            no = agent_take_text(r, value, &f->text);
+        else if (str_is(key->text, "note"))
+            no = agent_take_flag(r, value, &f->note);
         else if (str_is(key->text, "login"))
             no = agent_take_flag(r, value, &f->login);
         else if (str_is(key->text, "renew"))
@@ -185,7 +189,8 @@ static int take_kept(const struct definition_reading *r, const struct node *n, s
             no = agent_take_flag(r, value, &f->secret);
         else
             no = agent_wrong(r, key,
-                             "the keys of a file are file, from, blank, only, keys, expires, login, renew, secret");
+                             "the keys of a file are file, from, blank, only, keys, expires, text, note, login, renew, "
+                             "secret");
         if (no < 0)
             return no;
     }
@@ -194,6 +199,9 @@ static int take_kept(const struct definition_reading *r, const struct node *n, s
             r, n,
             "a login with \"renew:\" needs \"login: true\", \"expires:\", and in \"blank:\" the place of its "
             "\"refresh:\"");
+    if ((f->text || f->note) && (f->login || (f->text && f->note) || (f->name && strchr(f->name, '/'))))
+        return agent_wrong(r, n,
+                           "a file has \"text:\" or \"note:\" or \"login:\"; the first two need a name without \"/\"");
     return f->name ? 0 : agent_wrong(r, n, "a file needs \"file:\"");
 }
 
