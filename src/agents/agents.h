@@ -35,12 +35,13 @@ struct agent_renew {
     bool form;           /* the request is a form, not JSON */
 };
 struct agent_kept {
-    const char *name;    /* in the layer's directory */
-    const char *from;    /* "~/...": where the host has it, when that is elsewhere; or NULL */
-    const char **blank;  /* JSON: texts that a box does not get ("a.b", "*.b"); NULL-terminated */
-    const char **only;   /* JSON: mappings of which it gets the entry of its directory alone */
-    const char **keys;   /* JSON: the top-level keys that are settings; NULL: all */
-    const char *text;    /* what agent-init-config writes where there is none; or NULL */
+    const char *name;               /* in the layer's directory */
+    const char *from;               /* "~/...": where the host has it, when that is elsewhere; or NULL */
+    const char **blank;             /* JSON: texts that a box does not get ("a.b", "*.b"); NULL-terminated */
+    const char **only;              /* JSON: mappings of which it gets the entry of its directory alone */
+    const char **keys;              /* JSON: the top-level keys that are settings; NULL: all */
+    const char *text;               /* what agent-init-config writes where there is none; or NULL */
+    const char *since, *since_text; /* the same for programs from this version on, in its place; or NULL */
     const char *expires; /* JSON: when the login ends, in milliseconds or seconds since 1970, or a token that says it */
     struct agent_renew *renew; /* NULL: only the agent can */
     bool login;                /* not a setting: a box's own stays, the host's is never written */

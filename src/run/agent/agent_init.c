@@ -38,6 +38,56 @@ static const struct agent_kept *file_at(const struct starting *s, size_t i, size
     return &s->agent.start.layers[i].files[k];
 }
 
+/* Of a program that npm has installed, as its package says; NULL: not known. Nothing is started for that. */
+static const char *version_of(struct starting *s)
+{
+    char at[PATH_MAX], text[65536];
+    if (agent_program_find(&s->agent, s->world.home, s->mem, &s->program, NULL) < 0 || !s->program.real)
+        return NULL;
+    snprintf(at, sizeof at, "%s", s->program.real);
+    for (int up = 0; up < 3; up++) {
+        char *slash = strrchr(at, '/');
+        if (!slash || slash == at || (size_t)(slash - at) + sizeof "/package.json" > sizeof at)
+            return NULL;
+        strcpy(slash, "/package.json");
+        auto_fd int fd = open(at, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        *slash = 0;
+        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+        if (n < 0)
+            continue;
+        text[n] = 0;
+        const char *version = strstr(text, "\"version\"");
+        version = version ? version + strlen("\"version\"") : "";
+        version += strspn(version, " \t\r\n:");
+        size_t length = *version == '"' ? strcspn(version + 1, "\"\n") : 0;
+        return length ? arena_printf(s->mem, "%.*s", (int)length, version + 1) : NULL;
+    }
+    return NULL;
+}
+
+/* Some programs have changed where they look: what is written is for the one that is installed. */
+static void choose_texts(struct starting *s, struct buf *said)
+{
+    const char *version = NULL, *since = NULL;
+    bool looked = false;
+    for (size_t i = 0; i < s->agent.start.n_layers; i++) {
+        for (size_t k = 0; k < s->agent.start.layers[i].n_files; k++) {
+            struct agent_kept *f = &s->agent.start.layers[i].files[k];
+            if (!f->since)
+                continue;
+            if (!looked)
+                version = version_of(s);
+            looked = true;
+            since = f->since;
+            if (version && strverscmp(version, f->since) >= 0)
+                f->text = f->since_text;
+        }
+    }
+    if (looked && !version)
+        buf_printf(said, "it is not known which %s is installed: settings are those of versions before %s\n",
+                   s->agent.title, since);
+}
+
 /* The note names the directory that it lies in. False: the definition has nothing to write. */
 static bool compose(struct starting *s)
 {
@@ -45,7 +95,7 @@ static bool compose(struct starting *s)
     for (size_t i = 0; i < s->agent.start.n_layers; i++) {
         for (size_t k = 0; k < s->agent.start.layers[i].n_files; k++) {
             const struct agent_kept *f = file_at(s, i, k);
-            any = any || f->text || f->note;
+            any = any || f->text || f->since_text || f->note;
             if (f->note && !s->layers.note)
                 s->layers.note = arena_printf(s->mem, note, s->agent.start.layers[i].at);
         }
@@ -112,6 +162,8 @@ static int write_settings(struct starting *s, const char *name, bool auth, bool 
     if (r == 0)
         r = starting_hold(s, "lock", LOCK_EX, &lock, e);
     s->layers.force = force;
+    if (r == 0)
+        choose_texts(s, said);
     if (r == 0 && auth)
         r = import(s, said, e);
     /* What the person has comes first, as at a start. */
