@@ -35,14 +35,17 @@ struct agent_renew {
     bool form;           /* the request is a form, not JSON */
 };
 struct agent_kept {
-    const char *name;    /* in the layer's directory */
-    const char *from;    /* "~/...": where the host has it, when that is elsewhere; or NULL */
-    const char **blank;  /* JSON: texts that a box does not get ("a.b", "*.b"); NULL-terminated */
-    const char **only;   /* JSON: mappings of which it gets the entry of its directory alone */
-    const char **keys;   /* JSON: the top-level keys that are settings; NULL: all */
+    const char *name;               /* in the layer's directory */
+    const char *from;               /* "~/...": where the host has it, when that is elsewhere; or NULL */
+    const char **blank;             /* JSON: texts that a box does not get ("a.b", "*.b"); NULL-terminated */
+    const char **only;              /* JSON: mappings of which it gets the entry of its directory alone */
+    const char **keys;              /* JSON: the top-level keys that are settings; NULL: all */
+    const char *text;               /* what agent-init-config writes where there is none; or NULL */
+    const char *since, *since_text; /* the same for programs from this version on, in its place; or NULL */
     const char *expires; /* JSON: when the login ends, in milliseconds or seconds since 1970, or a token that says it */
     struct agent_renew *renew; /* NULL: only the agent can */
     bool login;                /* not a setting: a box's own stays, the host's is never written */
+    bool note;                 /* the agent's instructions: agent-init-config writes there where it runs */
     bool secret; /* holds a key that the box gets as it is, because the agent has no lesser one: said at the start */
 };
 struct agent_layer {
@@ -143,11 +146,17 @@ struct agent_layers {
     const struct agent *agent;
     const char *directory; /* the project: the key that `only` leaves */
     struct agent_layer_open open[AGENT_LAYERS_MAX];
+    bool no_logins;   /* none is brought: boxes of the project are logged out */
+    bool force;       /* AGENT_IMPORT, AGENT_INIT: also over what is there */
+    const char *note; /* AGENT_INIT: for the files that say so */
 };
 enum agent_layers_work {
     AGENT_BRING, /* the host's into the layer, unless a box has changed it. Answer: a sentence a line, about what was not */
     AGENT_LOGINS,  /* the logins of it alone: the host's are newer */
     AGENT_LOGIN,   /* Answer: the text of the login that a box has made by itself; -ENOENT: none has */
+    AGENT_IMPORT,  /* the host's logins over the layer's. Answer: a sentence a line; -EBADMSG: one is no login */
+    AGENT_INIT,    /* texts and notes of the definition, where there are none. Answer: likewise */
+    AGENT_LOGOUT,  /* removes the layer's logins. Answer: likewise */
     AGENT_CHANGES, /* Answer: what boxes have changed, a line each: FILE[:KEY], a tab, the change. Without logins */
     AGENT_TAKE /* Answer: the number of the layer, a line; the name of the file in it, a line; the bytes that the host's
                       file gets when the change `name` (FILE or FILE:KEY) is taken over */

@@ -156,6 +156,19 @@ static bool has_word(const char **list, const char *word)
     return list && *list;
 }
 
+static int take_kept_fits(const struct definition_reading *r, const struct node *n, const struct agent_kept *f)
+{
+    bool text = f->text || f->since_text;
+    if (!f->name)
+        return agent_wrong(r, n, "a file needs \"file:\"");
+    if ((text || f->note) && (f->login || (text && f->note) || strchr(f->name, '/')))
+        return agent_wrong(r, n,
+                           "a file has \"text:\" or \"note:\" or \"login:\"; the first two need a name without \"/\"");
+    if (!f->since != !f->since_text)
+        return agent_wrong(r, n, "\"since:\", a version, and \"since_text:\" need each other");
+    return 0;
+}
+
 static int take_kept(const struct definition_reading *r, const struct node *n, struct agent_kept *f)
 {
     if (n->kind == NODE_SCALAR)
@@ -177,6 +190,14 @@ static int take_kept(const struct definition_reading *r, const struct node *n, s
             no = agent_take_list(r, value, &f->keys);
         else if (str_is(key->text, "expires"))
             no = agent_take_text(r, value, &f->expires);
+        else if (str_is(key->text, "text"))
+            no = agent_take_text(r, value, &f->text);
+        else if (str_is(key->text, "since"))
+            no = agent_take_text(r, value, &f->since);
+        else if (str_is(key->text, "since_text"))
+            no = agent_take_text(r, value, &f->since_text);
+        else if (str_is(key->text, "note"))
+            no = agent_take_flag(r, value, &f->note);
         else if (str_is(key->text, "login"))
             no = agent_take_flag(r, value, &f->login);
         else if (str_is(key->text, "renew"))
@@ -184,8 +205,10 @@ static int take_kept(const struct definition_reading *r, const struct node *n, s
         else if (str_is(key->text, "secret"))
             no = agent_take_flag(r, value, &f->secret);
         else
-            no = agent_wrong(r, key,
-                             "the keys of a file are file, from, blank, only, keys, expires, login, renew, secret");
+            no = agent_wrong(
+                r, key,
+                "the keys of a file are file, from, blank, only, keys, expires, text, since, since_text, note, "
+                "login, renew, secret");
         if (no < 0)
             return no;
     }
@@ -194,7 +217,7 @@ static int take_kept(const struct definition_reading *r, const struct node *n, s
             r, n,
             "a login with \"renew:\" needs \"login: true\", \"expires:\", and in \"blank:\" the place of its "
             "\"refresh:\"");
-    return f->name ? 0 : agent_wrong(r, n, "a file needs \"file:\"");
+    return take_kept_fits(r, n, f);
 }
 
 static int take_kept_files(const struct definition_reading *r, const struct node *n, struct agent_layer *l)

@@ -25,6 +25,7 @@
 #include "sys/caps.h"
 #include "sys/landlock.h"
 #include "sys/process.h"
+#include "sys/remove.h"
 #include "sys/socket.h"
 
 enum { TREE_DEPTH = 16, TREE_FILES = 4096, TREE_BYTES = 128 << 20, ANSWER_MAX = 32 << 20 };
@@ -91,6 +92,21 @@ static int directory(int dir, const char *name)
 
 /* ---- bring ---- */
 
+/* What of the host's text a box gets; -EINVAL: it is no JSON. */
+static int shown_of(const struct layer_work *w, const struct text *host, struct text *ret)
+{
+    const struct agent_kept *f = w->file;
+    ret->there = true;
+    if (f->blank || f->only)
+        return agent_json_shown(f, w->l->directory, view(host), &ret->p, &ret->n);
+    ret->p = malloc(host->n + 1);
+    ret->n = host->n;
+    if (!ret->p)
+        return -ENOMEM;
+    memcpy(ret->p, host->p, host->n);
+    return 0;
+}
+
 static int bring_file(struct layer_work *w, int from, int box, int seeds, const char *name)
 {
     const struct agent_kept *f = w->file;
@@ -104,18 +120,11 @@ static int bring_file(struct layer_work *w, int from, int box, int seeds, const 
         return no == -EINVAL ? 0 : no; /* a socket, a FIFO */
     w->bytes += host.n;
     host.there = true;
-    if (f->blank || f->only) {
-        no = agent_json_shown(f, w->l->directory, view(&host), &shown.p, &shown.n);
-        if (no == -EINVAL) {
-            say(w, "is no JSON object, so nothing of it is in the box; mend it outside");
-            return 0;
-        }
-    } else {
-        shown.p = malloc(host.n + 1);
-        shown.n = host.n;
-        no = shown.p ? (void)memcpy(shown.p, host.p, host.n), 0 : -ENOMEM;
+    no = shown_of(w, &host, &shown);
+    if (no == -EINVAL) {
+        say(w, "is no JSON object, so nothing of it is in the box; mend it outside");
+        return 0;
     }
-    shown.there = true;
     auto_text struct text seed = text_of(seeds, name);
     if (no < 0 || equal(&seed, &shown))
         return no;
@@ -313,6 +322,70 @@ static int look_login(struct layer_work *w, int box)
     return 0;
 }
 
+/* ---- what agent-init-config writes, and agent-logout removes ---- */
+
+static bool is_there(int dir, const char *name)
+{
+    struct stat st;
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static bool is_left(struct layer_work *w, int box)
+{
+    bool left = !w->l->force && is_there(box, w->file->name);
+    if (left)
+        say(w, "is there and stays as it is (--force overwrites it)");
+    return left;
+}
+
+/* Also over one that a box has made. A file that holds no key is no more than another setting. */
+static int import_login(struct layer_work *w, int host, int box, int seeds)
+{
+    const struct agent_kept *f = w->file;
+    auto_text struct text theirs = {0}, shown = {0};
+    if (!f->login || host == -ENOENT || (!f->blank && !f->secret && is_left(w, box)))
+        return 0;
+    int no = agent_file_read(host, &theirs.p, &theirs.n);
+    if (no == 0)
+        no = shown_of(w, &theirs, &shown);
+    if (no == -EINVAL || no == -EFBIG)
+        return -EBADMSG;
+    if (no == 0)
+        no = agent_file_put(box, f->name, shown.p, shown.n);
+    if (no == 0)
+        no = agent_file_put(seeds, f->name, shown.p, shown.n);
+    if (no == 0)
+        say(w, f->blank ? "was copied from this machine, without what renews it" : "was copied from this machine");
+    return no;
+}
+
+static int init_file(struct layer_work *w, int box)
+{
+    const char *text = w->file->note ? w->l->note : w->file->text;
+    if (!text || is_left(w, box))
+        return 0;
+    int no = agent_file_put(box, w->file->name, text, strlen(text));
+    if (no == 0)
+        say(w, "was written");
+    return no;
+}
+
+/* What was copied last holds the same key. A box can have left a directory in the login's place. */
+static int remove_login(struct layer_work *w, int box, int seeds)
+{
+    const char *name = w->file->name;
+    if (!w->file->login)
+        return 0;
+    bool was = is_there(box, name);
+    remove_tree(box, name);
+    remove_tree(seeds, name);
+    if (is_there(box, name) || is_there(seeds, name))
+        return -EPERM;
+    if (was)
+        say(w, "was removed");
+    return 0;
+}
+
 /* ---- the process ---- */
 
 static int work_layer(struct layer_work *w, const struct agent_layer *layer, const struct agent_layer_open *o)
@@ -322,10 +395,17 @@ static int work_layer(struct layer_work *w, const struct agent_layer *layer, con
         w->file = &layer->files[i];
         w->files = 0;
         snprintf(w->name, sizeof w->name, "%s", w->file->name);
-        if (w->work == AGENT_LOGINS && !w->file->login)
+        if ((w->work == AGENT_LOGINS && !w->file->login) ||
+            (w->l->no_logins && w->file->login && (w->work == AGENT_LOGINS || w->work == AGENT_BRING)))
             continue;
         if (w->work == AGENT_LOGIN)
             no = look_login(w, o->box);
+        else if (w->work == AGENT_IMPORT)
+            no = import_login(w, o->files[i], o->box, o->seeds);
+        else if (w->work == AGENT_INIT)
+            no = init_file(w, o->box);
+        else if (w->work == AGENT_LOGOUT)
+            no = remove_login(w, o->box, o->seeds);
         else if (w->work != AGENT_BRING && w->work != AGENT_LOGINS)
             no = w->file->login ? 0 : look(w, o->files[i], o->box, o->seeds, w->file->name, 0);
         else if (o->files[i] == -ENOENT)
@@ -428,6 +508,11 @@ int agent_layers_do(const struct agent_layers *l, enum agent_layers_work work, c
     no = got < 0 ? (int)got : no;
     if ((work == AGENT_TAKE || work == AGENT_LOGIN) && (no == -ENOENT || no == -EBUSY || no == -EFBIG))
         return no;
+    if (work == AGENT_IMPORT && no == -EBADMSG)
+        return no;
+    if (work == AGENT_LOGOUT)
+        return err_sys(e, ERR_SYSTEM, -no, "cannot remove the login of %s from the layer of this project",
+                       l->agent->title);
     return err_sys(e, ERR_SYSTEM, -no, "cannot copy the settings of %s into the layer of this project",
                    l->agent->title);
 }

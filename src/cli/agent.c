@@ -144,10 +144,42 @@ int verb_start(struct ask *a)
     return status;
 }
 
+/* codex-init-config and codex-logout name the agent in the verb, agent-init-config and agent-logout behind it. */
+static int agent_configure(const struct ask *a)
+{
+    struct pinfold_error error = {0};
+    char *text = NULL;
+    bool logout = same(verb_said, "codex-logout") || same(verb_said, "agent-logout");
+    bool named = strncmp(verb_said, "agent-", 6) == 0;
+    const char *wrong = a->json ? "json" : logout && a->force ? "force" : logout && a->auth ? "auth" : NULL;
+    if (wrong) {
+        complain("'%s' has no option --%s; see: pinfold %s --help", verb_said, wrong, verb_said);
+        return STATUS_USAGE;
+    }
+    if (a->n_words > named) {
+        complain("%s: unexpected argument '%s'", verb_said, a->words[named]);
+        return STATUS_USAGE;
+    }
+    if (named && !a->n_words) {
+        complain("%s: missing argument: the agent's name (pinfold agent list)", verb_said);
+        return STATUS_USAGE;
+    }
+    const char *agent = named ? a->words[0] : "codex";
+    int r =
+        logout ? entry_agent_logout(agent, &text, &error) : entry_agent_init(agent, a->auth, a->force, &text, &error);
+    return r < 0 ? agent_failed(&error) : print_safe(text);
+}
+
 int verb_agent(struct ask *a)
 {
     struct pinfold_error error = {0};
     char *text = NULL;
+    if (!same(verb_said, "agent"))
+        return agent_configure(a);
+    if (a->force || a->auth) {
+        complain("'agent' has no option --%s; see: pinfold agent --help", a->force ? "force" : "auth");
+        return STATUS_USAGE;
+    }
     if (a->n_words == 1 && same(a->words[0], "list"))
         return agent_list(a);
     if (a->n_words == 3 && same(a->words[0], "prepare")) {

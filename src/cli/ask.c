@@ -170,6 +170,7 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                     {"follow", offsetof(struct ask, follow)},
                     {"remove", offsetof(struct ask, remove)},
                     {"force", offsetof(struct ask, force)},
+                    {"auth", offsetof(struct ask, auth)},
                     {"quiet", offsetof(struct ask, quiet)},
                     {"verbose", offsetof(struct ask, verbose)},
                     {"no-layers", offsetof(struct ask, no_layers)},

@@ -79,7 +79,8 @@ struct ask {
     bool sandbox, recreate, detach, all;
     const char *mode; /* of files */
     bool parents;
-    bool force;              /* of init and rm */
+    bool force;              /* of init, rm and agent-init-config */
+    bool auth;               /* agent-init-config: the login, too */
     const char *branch;      /* of a project's verbs; apply: a new branch gets the changes */
     const char *session_dir; /* where commands of a session that is started begin; NULL: as its policy says */
     void (*ensured)(const struct ask *a); /* called when the session was found or started, or NULL */

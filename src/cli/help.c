@@ -112,8 +112,10 @@ static void help_short(void)
 int help_print(enum verb_id id, const char *what)
 {
     const struct verb *v = verbs;
+    const struct verb *said = verb_said ? verb_find(verb_said) : NULL;
     while (v->name && v->id != id)
         v++;
+    v = said && said->id == id ? said : v; /* of several with this id */
     if (what[0] && !same(what, "all")) {
         complain("--help=%s: only --help and --help=all", what);
         return STATUS_USAGE;
@@ -155,6 +157,7 @@ int verb_help(struct ask *a)
         complain("help: unknown command '%s'", a->words[0]);
         return STATUS_USAGE;
     }
+    verb_said = v->name;
     return help_print(v->id, "");
 }
 

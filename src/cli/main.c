@@ -174,7 +174,7 @@ int main(int argc, char **argv)
     else if (word && (same(word, "--help") || same(word, "-h") || same(word, "--help=all")))
         return help_print(VERB_HELP, strchr(word, '=') ? "all" : "");
     verb = word && word[0] != '-' ? verb_find(word) : NULL;
-    if (verb && verb->id == VERB_AGENT && argc > 2 && same(argv[2], "run"))
+    if (verb && same(verb->name, "agent") && argc > 2 && same(argv[2], "run"))
         verb = (from = 3, verb_find("claude")); /* the name follows, behind options */
     else if (word && word[0] != '-' && (!verb || verb->id == VERB_START))
         verb = start_named(&a, word) ? verb_find("claude") : verb;

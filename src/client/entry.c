@@ -74,3 +74,13 @@ int entry_agent_merge(const char *name, const char *const *takes, char **ret, st
 {
     return agent_start_merge(name, takes, ret, error);
 }
+
+int entry_agent_init(const char *name, bool auth, bool force, char **ret, struct pinfold_error *error)
+{
+    return agent_start_init(name, auth, force, ret, error);
+}
+
+int entry_agent_logout(const char *name, char **ret, struct pinfold_error *error)
+{
+    return agent_start_logout(name, ret, error);
+}

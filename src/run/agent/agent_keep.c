@@ -180,8 +180,10 @@ static void hand_in(struct keeper *k)
             *fd = *fd < 0 ? -errno : *fd;
         }
     }
-    if (starting_hold(s, "lock", LOCK_EX, &lock, &e) < 0 ||
-        agent_layers_do(&s->layers, AGENT_LOGINS, NULL, &said, &e) < 0)
+    int r = starting_hold(s, "lock", LOCK_EX, &lock, &e);
+    if (r == 0 && starting_logged_out(s))
+        return;
+    if (r < 0 || agent_layers_do(&s->layers, AGENT_LOGINS, NULL, &said, &e) < 0)
         tell_up(k, e.text);
 }
 

@@ -6,6 +6,7 @@
  *         seeds0, seeds1 ...  what was copied last of the host's (agents/layer.c)
  *         box0-apart0 ...     directories that lie in shared ones and stay in the layer
  *         lock, live          held while things are copied; while a box runs
+ *         logged-out          is there after agent-logout (agent_init.c)
  *
  * Not in pinfold's own state, of which nothing can be mounted, and not moved by XDG_STATE_HOME. Every policy hides it but for what
  * is mounted (policy/own_files.c).
@@ -175,6 +176,27 @@ static void judge_login(struct starting *s, size_t i, const struct agent_kept *f
     free(bytes);
 }
 
+static void judge_logins(struct starting *s)
+{
+    if (starting_logged_out(s)) {
+        buf_printf(&s->about, "Login       none: it was removed from this project (agent-logout)\n");
+        buf_printf(
+            &s->notes,
+            "boxes of this project do not get the login of %s, which agent-logout has removed; to bring it back: "
+            "pinfold agent-init-config --auth %s\n",
+            s->agent.title, s->agent.name);
+        return;
+    }
+    for (size_t i = 0; i < s->agent.start.n_layers; i++) {
+        for (size_t k = 0; k < s->agent.start.layers[i].n_files; k++) {
+            const struct agent_kept *f = &s->agent.start.layers[i].files[k];
+            auto_fd int fd =
+                f->login ? open(starting_host_file(s, i, f), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+            judge_login(s, i, f, fd);
+        }
+    }
+}
+
 /* ---- begin ---- */
 
 /* Files with keys that the box gets whole, and that the host has. */
@@ -275,6 +297,7 @@ static int bring(struct starting *s, struct err *e)
         r = starting_hold(s, "lock", LOCK_EX, &lock, e);
     if (r == 0 && s->live < 0)
         r = starting_hold(s, "live", LOCK_SH, &s->live, e);
+    s->layers.no_logins = r == 0 && starting_logged_out(s);
     if (r == 0)
         r = agent_layers_do(&s->layers, AGENT_BRING, NULL, &s->notes, e);
     return r;
@@ -310,14 +333,7 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
     if (s->program.other && s->fresh)
         buf_printf(&s->notes, "%s is started; another one is installed, too, and not used: %s\n", s->program.path,
                    s->program.other);
-    for (size_t i = 0; i < s->agent.start.n_layers; i++) {
-        for (size_t k = 0; k < s->agent.start.layers[i].n_files; k++) {
-            const struct agent_kept *f = &s->agent.start.layers[i].files[k];
-            auto_fd int fd =
-                f->login ? open(starting_host_file(s, i, f), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
-            judge_login(s, i, f, fd);
-        }
-    }
+    judge_logins(s);
     r = words(s, ask, &ret->argv, e);
     if (r == 0 && !ask->look_only && !s->lone)
         r = keep_begin(s, ret, e);

@@ -40,3 +40,10 @@ const char *agent_start_after(struct agent_begun *b);
  * these are written into the host's files. `ret`: text to print, malloc()ed.
  */
 int agent_start_merge(const char *name, const char *const *takes, char **ret, struct pinfold_error *error);
+/*
+ * The settings that the definition has for boxes of this project, written into their layer where there are none (agent_init.c). `auth`:
+ * the host's login over theirs; `force`: also over what is there. Of the host nothing is written. `ret`: text to print, malloc()ed.
+ */
+int agent_start_init(const char *name, bool auth, bool force, char **ret, struct pinfold_error *error);
+/* Removes the login from that layer; until agent_start_init() with `auth` no box of this project gets it. */
+int agent_start_logout(const char *name, char **ret, struct pinfold_error *error);

@@ -95,7 +95,8 @@ int starting_look(struct starting *s, const char *name, const struct pinfold_opt
     s->layer = arena_printf(s->mem, "%s/.local/state/pinfold-agents/%s/%.*s", s->world.home, name, CACHES_HASH, sum);
     if (!s->layer)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "agent");
-    s->fresh = access(s->layer, F_OK) < 0;
+    const char *live = arena_printf(s->mem, "%s/live", s->layer); /* agent-init-config makes a layer before any box */
+    s->fresh = live && access(live, F_OK) < 0;
     for (size_t i = 0; i < s->agent.start.n_layers; i++) {
         const struct agent_layer *l = &s->agent.start.layers[i];
         const char *named = l->variable ? getenv(l->variable) : NULL;
@@ -195,6 +196,12 @@ void starting_end(struct starting *s)
     buf_free(&s->shared);
     buf_free(&s->about);
     buf_free(&s->notes);
+}
+
+bool starting_logged_out(const struct starting *s)
+{
+    const char *mark = arena_printf(s->mem, "%s/" STARTING_LOGGED_OUT, s->layer);
+    return !mark || access(mark, F_OK) == 0;
 }
 
 struct starting *starting_new(struct arena *mem)

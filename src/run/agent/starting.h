@@ -23,12 +23,15 @@ struct starting {
     struct buf shared, about, notes;
 };
 
+#define STARTING_LOGGED_OUT "logged-out" /* a file in the layer, which no box reaches */
+
 /* starting.c */
 struct starting *starting_new(struct arena *mem);
 void starting_end(struct starting *s);
 int starting_look(struct starting *s, const char *name, const struct pinfold_option *options, struct err *e);
 int starting_open(struct starting *s, struct err *e); /* the layers, and the host's files */
 int starting_hold(const struct starting *s, const char *name, int how, int *ret, struct err *e);
+bool starting_logged_out(const struct starting *s); /* agent-logout: no login is brought */
 const char *starting_host_file(const struct starting *s, size_t i, const struct agent_kept *f);
 void starting_option(struct starting *s, const char *name, const char *value);
 bool starting_below(const char *path, const char *dir);
