@@ -186,8 +186,8 @@ kit_podman_end() { # DIR, root|user: as tests/docker/run has them
     local pause=$1/podman/run/libpod/tmp/pause.pid short at
     as "$2" podman rm -fa >/dev/null 2>&1
     [ ! -r "$pause" ] || kill "$(cat "$pause")" 2>/dev/null
-    short=$(readlink "$1/podman/run")
-    case $short in /tmp/pfk.*) ;; *) return 0 ;; esac # it was not begun; of "/" everything would be unmounted
+    short=$(readlink "$1/podman/run") || return 0 # it has never run; with no name here, every mount of the machine would be below it
+    case $short in /tmp/pfk.?*) ;; *) return 0 ;; esac
     awk -v d="$short/" 'index($2, d) == 1 { print $2 }' /proc/self/mounts | sort -r | while read -r at; do umount -l "$at"; done
     rm -rf "$short"
 }
@@ -196,7 +196,7 @@ kit_podman_end() { # DIR, root|user: as tests/docker/run has them
 kit_end() {
     local at
     kit_docker_end
-    [ -n "${KIT%/*}" ] || return 0
+    case ${KIT%/*} in /?*) ;; *) return 0 ;; esac # or every mount of the machine would be below it
     awk '{ print $2 }' /proc/self/mounts | sort -r | while read -r at; do
         case $at in "${KIT%/*}"/*) umount -l "$at" 2>/dev/null ;; esac
     done
