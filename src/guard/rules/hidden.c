@@ -66,7 +66,7 @@ void hidden_seen(struct guard *g, const struct rule *rule, const struct object *
 const struct rule *hidden_around(struct guard *g, struct str path)
 {
     char now[PLACE_PATH];
-    size_t n;
+    size_t n = 0;
     for (unsigned i = 0; i < g->n_hidden; i++) {
         if (g->hidden[i].fd < 0 || path_of(g, g->hidden[i].fd, now, &n) < 0 || !n ||
             !path_in(path, (struct str){now, n}))
