@@ -77,7 +77,13 @@ got = c.tool("write_file", path="/workspace/file", content="one")
 must(not got[0] and os.path.exists(WORK + "/file"), f"write_file: {got}")
 got = c.ask("resources/read", {"uri": "pinfold://session/default/files/workspace/file"})
 must(got.get("result", {}).get("contents", [{}])[0].get("text") == "one", f"a resource: {got}")
-must("error" in c.ask("resources/read", {"uri": "pinfold://session/default/files" + WORK + "/file"}), "a resource by the host's name")
+got = c.ask("resources/read", {"uri": "pinfold://session/default/files" + WORK + "/file"})
+must(got.get("result", {}).get("contents", [{}])[0].get("text") == "one", f"a resource by this machine's name, which the box has under another: {got}")
+with open(os.path.dirname(WORK) + "/outside", "w", encoding="ascii") as file:
+    file.write("secret")
+for name in (os.path.dirname(WORK) + "/outside", WORK + "/../outside", WORK + "/none"):
+    must("error" in c.ask("resources/read", {"uri": "pinfold://session/default/files" + name}), f"a resource that the box does not have: {name}")
+os.unlink(os.path.dirname(WORK) + "/outside")
 got = c.tool("kiro-cli", prompt="do it", directory=WORK)
 must(not got[0] and "agent in box image, cwd /workspace, login" in got[1] and "In directory /workspace, do it" in got[1], f"agent: {got}")
 must(got[2].get("directory") == "/workspace" and got[2].get("settings") == [
