@@ -405,7 +405,7 @@ static void take_denials(int fd, struct box_result *ret)
 {
     struct denial_frame f;
     while (recv(fd, &f, sizeof f, MSG_DONTWAIT) > 0) {
-        if (f.kind == FRAME_BUILT) /* no denial: it is how the box is made */
+        if (f.kind == FRAME_BUILT || f.kind == FRAME_SEEN) /* no denials: how the box is made, and calls that failed */
             continue;
         if (ret->n_denials < DENIALS_KEPT)
             ret->denials[ret->n_denials] = f;
