@@ -269,7 +269,8 @@ R("guarded-by-link", "a guarded name is not reached by a symbolic link or ..", "
   "no no no no", host=absent(HOOK, "work/.envrc"))
 R("guard-existing", "--guard existing: what exists is kept, new names may come", "w .gemini/s; w .envrc", "no yes", flags="--guard existing", before=puts(("work/.gemini/s", "s\n")))
 R("guard-off", "--guard off: no name is guarded", "w .envrc; w .git/hooks/pre-commit; t mkdir .vscode", "yes yes yes", flags="--guard off", host=holds(HOOK, "w\n"))
-R("git-config-flag", "the guard lets ordinary work in .git be done", "echo x >.git/index.lock; mv .git/index.lock .git/index; mkdir -p .git/objects/ab; w .git/objects/ab/cd; w .git/HEAD; w .git/COMMIT_EDITMSG", "yes yes yes")
+EMPTY_INDEX = r"DIRC\000\000\000\002\000\000\000\000\071\330\220\023\236\345\065\154\176\365\162\041\154\353\315\047\252\101\371\337"  # of git, with its sum: what is none may not take its place
+R("git-config-flag", "the guard lets ordinary work in .git be done", f"printf '{EMPTY_INDEX}' >.git/index.lock; mv .git/index.lock .git/index; mkdir -p .git/objects/ab; w .git/objects/ab/cd; w .git/HEAD; w .git/COMMIT_EDITMSG", "yes yes yes")
 
 
 @acts("guarded-made-later", "a guarded file that the host makes during the run is not changed")

@@ -104,7 +104,7 @@ int login_place(struct starting *s, struct err *e)
 
 int login_ready(struct starting *s, struct agent_begun *ret, struct err *e)
 {
-    size_t i;
+    size_t i = 0;
     const struct agent_kept *f = renewable(s, &i);
     starting_option(s, "workspace", s->workspace);
     if (s->agent.start.login_port) {
@@ -128,7 +128,7 @@ int agent_login_store(struct agent_begun *b, bool write, struct pinfold_error *e
     struct starting *s = b->login;
     auto_buf struct buf text = BUF(AGENT_FILE_MAX);
     int64_t ends;
-    size_t i;
+    size_t i = 0;
     const struct agent_kept *f = renewable(s, &i);
     int r = starting_open(s, &e);
     if (r == 0)
