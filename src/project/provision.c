@@ -177,7 +177,7 @@ int branch_provision(const struct branch_ask *a)
 {
     static struct provision p;
     char said[1024];
-    bool fresh;
+    bool fresh = false;
     int r = begin(&p, a, &fresh);
     auto_fd int lock = r < 0 ? -1 : shelf_lock(&p.shelf, a->why, a->room);
     if (lock < 0)
@@ -213,7 +213,7 @@ int branch_remove(const struct branch_ask *a)
 {
     static struct provision p;
     char said[1024];
-    bool fresh;
+    bool fresh = false;
     int r = begin(&p, a, &fresh);
     auto_fd int lock = r < 0 ? -1 : shelf_lock(&p.shelf, a->why, a->room);
     if (lock < 0)
