@@ -21,7 +21,7 @@
 #include "run/nested.h"
 #include "run/planned.h"
 #include "run/report.h"
-#include "run/ssh.h"
+#include "run/keys/ssh.h"
 #include "run/trust.h"
 #include "run/words.h"
 #include "supervisor/sink.h"

@@ -28,7 +28,7 @@
 #include "session/ask.h"
 #include "session/inside.h"
 #include "run/planned.h"
-#include "run/ssh.h"
+#include "run/keys/ssh.h"
 #include "session/storage.h"
 #include "run/layer/cow.h"
 #include "run/words.h"
