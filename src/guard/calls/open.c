@@ -116,6 +116,9 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
         return no;
     }
     const enum proc_way way = no == 0 && o->proc ? proc_way(g, p, o, flags) : PROC_CLOSED;
+    auto_fd int memory = no == 0 ? running_memory(g, p, o) : -ENOENT;
+    if (memory == -EACCES)
+        no = -EACCES;
     int map = no == 0 && g->nested && nested_is_map(p, o) ? proc_open_whole(g, o, reopen_flags(flags)) : -ENOENT;
     if (no == 0 && flags & WRITES && p->plain)
         told_refs(g, p);
@@ -146,6 +149,8 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
     if (no < 0)
         return no;
     auto_fd int fd = no;
+    if (memory >= 0 && running_closed(g, memory))
+        return -EACCES;
     return give(g, &fd, flags, NULL);
 }
 
