@@ -650,7 +650,8 @@ PINFOLD_PUBLIC int pinfold_value_is_true(const struct pinfold_value *value);
  * the box; a name is looked up in its PATH), connect (HOST:PORT or the path of a socket), signal (a process id of the
  * host). `action` "last", without a target: the last refusal in the audit log of a box of this policy's workspace.
  * Nothing is started. Returns 0 if it is allowed, 1 if it is refused, 2 if that depends on what cannot be known
- * before; with a report.
+ * before; with a report. `policy` NULL, in a box: the pinfold outside of it is asked about that box, and tells what a
+ * box may know.
  */
 PINFOLD_PUBLIC int pinfold_why(struct pinfold_policy *policy, const char *action, const char *target,
                                struct pinfold_report **ret, struct pinfold_error *error);

@@ -103,7 +103,7 @@ struct shared {
     struct bucket {
         uint64_t ms;
         uint32_t left, dropped;
-    } denials, built, looks; /* rate limits of frames: DENIAL_BURST, which refill (deny.c) */
+    } denials, built, looks, inquiries; /* rate limits of frames: DENIAL_BURST, which refill (deny.c) */
     int32_t pids[WORKERS_MAX];
     _Atomic uint32_t watching; /* entries of `watchers` in use */
     struct watcher watchers[WATCHERS];
@@ -535,6 +535,9 @@ int xattr_name(struct guard *g, uint64_t at); /* into g->text[1] */
 long bind_call(struct guard *g, int fd, uint64_t address, uint32_t n);
 long flock_call(struct guard *g, int fd, int operation);
 long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n);
+/* inquiry.c: whether the abstract name `name`, with its first NUL, stands for pinfold; and a connect to it. */
+bool inquiry_is(const char *name, size_t n);
+long inquiry_call(struct guard *g, int fd);
 long pair_call(struct guard *g, int type, int protocol, uint64_t to);
 long mount_call(struct guard *g, uint64_t source, uint64_t target, uint64_t type, uint64_t flags, uint64_t data);
 long open_below_call(struct guard *g, int dir, uint64_t path, uint64_t at, uint64_t size); /* open_below.c */

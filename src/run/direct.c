@@ -16,6 +16,7 @@
 #include "run/asked/denied.h"
 #include "run/asked/guess.h"
 #include "run/asked/env_seen.h"
+#include "run/asked/inquiry.h"
 #include "run/asked/monitor.h"
 #include "run/layer/cow.h"
 #include "run/nested.h"
@@ -383,6 +384,8 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
         spec.explain_ctx = &monitoring;
         spec.lasting = NULL; /* the plan is asked while the command runs */
     }
+    spec.answer = inquiry_answer;
+    spec.answer_ctx = result->policy;
     say_header(o, spec.start.plan, again);
     return box_run(&spec, &result->box, e);
 }
