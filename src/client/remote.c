@@ -626,6 +626,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
                               .id = o.id,
                               .capture = o.capture != 0,
                               .guess_all = o.guess_all != 0,
+                              .ask_writes = o.ask_writes != 0,
                               .capture_max = o.capture_max,
                               .say = o.say != NULL,
                               .ask = o.ask != NULL,

@@ -149,6 +149,7 @@ int serve_run(struct request *q, const struct message_run *a, struct message_res
                                     .cow = a->cow,
                                     .id = a->id,
                                     .guess_all = a->guess_all != 0,
+                                    .ask_writes = a->ask_writes != 0,
                                     .use_fds = 1,
                                     .stdin_fd = -1,
                                     .stdout_fd = -1,

@@ -274,6 +274,8 @@ static bool read_builder(struct box *b)
             b->all_gone = true;
         else if (n == sizeof f.frame && f.frame.kind == FRAME_PIPE && fd >= 0)
             io_pipe(&b->io, f.frame.a, take_fd(&fd));
+        else if (n == sizeof f.frame && f.frame.kind == FRAME_GRANT && fd >= 0)
+            grant_frame(b, fd);
         else if (n == sizeof f.frame && f.frame.kind == FRAME_INQUIRY && fd >= 0)
             inquiry_take(b, take_fd(&fd));
         else if (n == sizeof f.frame && f.frame.kind == FRAME_FRESH && fd >= 0 && b->sessiond && !b->fresh_given) {

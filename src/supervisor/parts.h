@@ -7,7 +7,7 @@
  *     signals.c  forwarding, stopping      term.c     raw mode and its watcher
  *     limits.c   choosing the means        cgroup1.c cgroup2.c groups.c systemd.c watcher.c   the means
  *     told.c     frames -> what the box leaves behind     monitor.c   frames of a monitored box -> denials
- *     inquiry.c  questions of the box's own processes
+ *     inquiry.c  questions of the box's own processes        grant.c   files that somebody allows meanwhile
  *     command_line.c   a process's words, without secrets                                      sink.c   events elsewhere
  *     denial.c   frames -> denials         audit.c    denials -> audit log            result.c   JSON
  *     egress.c   the egress proxy          live.h     rules, questions and events of the network
@@ -347,6 +347,7 @@ struct box {
     void *audit; /* struct audit_log, opened on the first event */
 };
 
+void grant_frame(struct box *b, int from); /* grant.c: FRAME_GRANT */
 void inquiry_take(struct box *b, int fd); /* FRAME_INQUIRY; takes ownership */
 void inquiry_poll(const struct box *b, struct pollfd p[INQUIRIES_MAX]);
 void inquiry_ready(struct box *b, const struct pollfd p[INQUIRIES_MAX], uint64_t now);

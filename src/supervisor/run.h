@@ -85,7 +85,9 @@ struct allowed { /* a connection that was allowed */
 };
 #define MAX_ALLOWED 256 /* kept in a result; equal ones and those beyond are only counted */
 
-/* A question to the user: may the box reach this? */
+#define BOX_QUESTION_WRITE "write" /* box_question.how */
+
+/* A question to the user: may the box reach this, or write this file (`how`: BOX_QUESTION_WRITE; port 0)? */
 struct box_question {
     const char *target; /* "host:port", "[v6]:port" */
     uint16_t port;

@@ -180,6 +180,20 @@ int reason_remedy(const struct pinfold_policy *p, enum why_act act, const char *
     return arena_failed(mem) ? err_sys(e, ERR_SYSTEM, ENOMEM, "cannot answer") : 0;
 }
 
+bool reason_is_read_only(const struct pinfold_policy *p, const char *path)
+{
+    auto_arena struct arena *mem = arena_new(MAX_WHY_ARENA);
+    struct prepared n;
+    struct why said;
+    struct err ignored = {0};
+    if (!mem || reason_ask(p, WHY_WRITE, path, mem, &said, &n, &ignored) < 0)
+        return false;
+    const bool only = said.verdict == WHY_REFUSED && said.cause == WHY_CAUSE_READ_ONLY && !said.missing &&
+                      same(said.target, path) && said.host && same(said.host, path);
+    prepared_free(&n);
+    return only;
+}
+
 /* ---- the answer ---- */
 
 static void put_remedy(const struct why_remedy *r, struct json *j)
