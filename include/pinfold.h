@@ -169,6 +169,13 @@ struct pinfold_run_options {
      */
     enum pinfold_answer (*ask)(void *ctx, const struct pinfold_question *question);
     void *ask_ctx;
+    /*
+     * With `ask`: it is also called for a write to a regular file that is there and that only its place keeps the box from
+     * writing: `how` is "write", `target` its path. What it allows is opened by pinfold, this one time, as the object that
+     * `target` named when the question was made. Never called for what a rule hides, protects or guards, and for files with
+     * several names.
+     */
+    int ask_writes;
     /* A connected stream socket for JSON lines: changes of rules while the command runs, and questions (CONTROL
        CONNECTION in pinfold-network(7)). The caller keeps and closes it. 0: none. */
     int control_fd;
@@ -650,7 +657,8 @@ PINFOLD_PUBLIC int pinfold_value_is_true(const struct pinfold_value *value);
  * the box; a name is looked up in its PATH), connect (HOST:PORT or the path of a socket), signal (a process id of the
  * host). `action` "last", without a target: the last refusal in the audit log of a box of this policy's workspace.
  * Nothing is started. Returns 0 if it is allowed, 1 if it is refused, 2 if that depends on what cannot be known
- * before; with a report.
+ * before; with a report. `policy` NULL, in a box: the pinfold outside of it is asked about that box, and tells what a
+ * box may know.
  */
 PINFOLD_PUBLIC int pinfold_why(struct pinfold_policy *policy, const char *action, const char *target,
                                struct pinfold_report **ret, struct pinfold_error *error);

@@ -64,6 +64,7 @@ struct ask {
     enum verb_id verb;
     struct pinfold_option *policy; /* flags of the policy, ended by a NULL name */
     size_t n_policy;
+    const struct learn *learning; /* of the verb learn, for its questions */
     const char *settings_format, *text, *result, *id, *control, *help, *http, *http_token, *http_origin, *sandbox_image,
         *events;
     char **copies; /* of values that no longer stand in the line */

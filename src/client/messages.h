@@ -35,7 +35,7 @@
     F(TEXT, cwd)                                                                                                       \
     FIELDS_DESCRIPTORS(F)                                                                                              \
     F(NUMBER, capture) F(NUMBER, capture_max) F(NUMBER, say) F(NUMBER, ask) F(NUMBER, output) F(NUMBER, control)            \
-    F(TEXT, cow) F(TEXT, id) F(NUMBER, guess_all) F(TEXT, events) F(NUMBER, denied)
+    F(TEXT, cow) F(TEXT, id) F(NUMBER, guess_all) F(NUMBER, ask_writes) F(TEXT, events) F(NUMBER, denied)
 #define FIELDS_wrap(F)   FIELDS_POLICY(F) F(LIST, argv)
 #define FIELDS_doctor(F) F(NUMBER, format) F(NUMBER, verify)
 #define FIELDS_schema(F) FIELDS_NOTHING(F)

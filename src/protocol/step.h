@@ -151,7 +151,7 @@ struct plan_image {
     uint32_t outer;                 /* those of `namespaces` that another program, the engine's tool, has created */
     uint32_t
         machine; /* 1: the command is a virtual machine whose private trees (STEP_TMPFS, STEP_DEVICES) are its own */
-    uint32_t reserved[1];
+    uint32_t grants; /* ms that an open for writing may wait for an answer (protocol/grant.h); 0: nobody is asked */
 };
 
 /* Checks magic, bounds, kinds and terminated strings of an image from another process; 0 or -EBADMSG. */

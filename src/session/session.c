@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "run/asked/inquiry.h"
 #include "run/asked/monitor.h"
 #include "run/report.h"
 #include "session/said.h"
@@ -264,6 +265,8 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
         keep.box.explain_ctx = &monitoring;
         keep.box.lasting = NULL; /* the plan is asked while commands run */
     }
+    keep.box.answer = inquiry_answer;
+    keep.box.answer_ctx = b->policy;
     keep.env = own_environment(prepared->plan, mem);
     keep.cwd = arena_text(mem, prepared->plan->cwd);
     keep.box.session = arena_text(mem, b->place->name);
