@@ -522,6 +522,10 @@ void deny_built(struct guard *g, enum denial_action action, struct str path);
 int deny_namespace(struct guard *g);
 int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why);
 
+/* rules_told.c: whether the open in text[0] asks for the rules; the answer to it */
+bool rules_told_at(const struct guard *g, int flags);
+long rules_tell(struct guard *g, int flags);
+
 /* handlers */
 long open_call(struct guard *g, int dir, uint64_t path, int flags, unsigned mode);
 long make_call(struct guard *g, int dir, uint64_t path, bool directory, unsigned mode,

@@ -378,7 +378,8 @@ static int emit_inside(struct making *m)
     }
     if (dev && !image_path(&m->image, STEP_DEVPTS, path_join(m->mem, dev->dst, "pts"), 0))
         return no_memory(m);
-    return image_step(&m->image, STEP_KEYRING, 0) ? 0 : no_memory(m);
+    /* The box around this one has its keyring, and refuses the call. */
+    return m->facts->around || image_step(&m->image, STEP_KEYRING, 0) ? 0 : no_memory(m);
 }
 
 int steps_make(struct making *m)

@@ -414,7 +414,7 @@ static int start_box(struct pinfold_result *result, const struct pinfold_run_opt
 
     int r = ssh_begin(result->policy, &ssh, e);
     if (r == 0)
-        r = planned_make(result->policy, ask, false, &dirs, &result->prepared, e);
+        r = planned_make(result->policy, ask, nested_in_box(), &dirs, &result->prepared, e);
     if (r == 0)
         r = ssh_digest(&ssh, result->prepared.plan, e);
     if (r == 0)

@@ -315,6 +315,8 @@ long open_call(struct guard *g, int dir, uint64_t path, int flags, unsigned mode
     int no = target_string(g, path, g->text[0]);
     if (no < 0)
         return no;
+    if (rules_told_at(g, flags))
+        return rules_tell(g, flags);
     long r = open_once(g, dir, flags, mode, false);
     while (r == HARDLINK_AGAIN)
         r = open_once(g, dir, flags, mode, true);
