@@ -195,6 +195,8 @@ static int emit_overlay(struct emitting *e, const struct plan_place *p)
     const char *text = dir ? arena_printf(m->mem, "%s\n%s\n%s/work%s%s%s%s", p->src, p->upper, dir, hidden ? "\n" : "",
                                           hidden ? dir : "", hidden ? "/" : "", hidden ? hidden : "")
                            : NULL;
+    for (size_t i = 0; text && hidden && m->ask->layer_below && m->ask->layer_below[i]; i++)
+        text = arena_printf(m->mem, "%s\n%s", text, m->ask->layer_below[i]);
     struct step *s = text ? image_path(&m->image, STEP_OVERLAY, p->dst, p->origin) : NULL;
     if (!s)
         return no_memory(m);

@@ -504,7 +504,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     snprintf(instance, sizeof instance, "%d", (int)getpid());
     ask.instance = instance;
     struct env_seen before;
-    if (!o.cow && p->policy->cow)
+    if (!o.cow && (p->policy->cow || o.cow_from))
         o.cow = "";
     env_look(p->policy, &before);
     if (o.events)
