@@ -104,7 +104,7 @@ struct shared {
     struct bucket {
         uint64_t ms;
         uint32_t left, dropped;
-    } denials, built, looks; /* rate limits of frames: DENIAL_BURST, which refill (deny.c) */
+    } denials, built, looks, inquiries, grants; /* rate limits of frames: DENIAL_BURST, which refill (deny.c) */
     int32_t pids[WORKERS_MAX];
     _Atomic uint32_t watching; /* entries of `watchers` in use */
     struct watcher watchers[WATCHERS];
@@ -437,6 +437,10 @@ int verdict_remove(struct guard *g, const struct place *p, bool directory);
 /* 1: done, with the judged bytes (gitdir.c) */
 int verdict_rename(struct guard *g, const struct place *from, const struct place *to, unsigned flags,
                    struct sys_stat *ret); /* the object that was judged */
+/* Whether nothing but where it is refuses writing to it: a regular file outside of all trees, about which there is no rule. */
+bool verdict_grantable(struct guard *g, const struct object *o);
+/* What that refusal is, with the event of it. */
+int verdict_not_granted(struct guard *g, const struct object *o);
 int verdict_link(struct guard *g, const struct object *from, const struct place *to);
 bool verdict_exclusive(const struct place *p); /* the place matters to repositories: take the name lock exclusively */
 
@@ -518,6 +522,10 @@ void deny_built(struct guard *g, enum denial_action action, struct str path);
 int deny_namespace(struct guard *g);
 int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why);
 
+/* rules_told.c: whether the open in text[0] asks for the rules; the answer to it */
+bool rules_told_at(const struct guard *g, int flags);
+long rules_tell(struct guard *g, int flags);
+
 /* handlers */
 long open_call(struct guard *g, int dir, uint64_t path, int flags, unsigned mode);
 long make_call(struct guard *g, int dir, uint64_t path, bool directory, unsigned mode,
@@ -542,6 +550,12 @@ int xattr_name(struct guard *g, uint64_t at); /* into g->text[1] */
 long bind_call(struct guard *g, int fd, uint64_t address, uint32_t n);
 long flock_call(struct guard *g, int fd, int operation);
 long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n);
+/* inquiry.c: whether the abstract name `name`, with its first NUL, stands for pinfold; and a connect to it. */
+bool inquiry_is(const char *name, size_t n);
+long inquiry_call(struct guard *g, int fd);
+/* grant.c: whether somebody may be asked to allow this open, and the question: a descriptor or -errno. Hold no lock. */
+bool grant_wanted(struct guard *g, const struct object *o, int flags);
+int grant_ask(struct guard *g, const struct object *o, int flags);
 long pair_call(struct guard *g, int type, int protocol, uint64_t to);
 long mount_call(struct guard *g, uint64_t source, uint64_t target, uint64_t type, uint64_t flags, uint64_t data);
 long open_below_call(struct guard *g, int dir, uint64_t path, uint64_t at, uint64_t size); /* open_below.c */
