@@ -447,7 +447,7 @@ static int start_layered(struct pinfold_result *result, const struct pinfold_run
     auto_arena struct arena *mem = arena_new(MAX_PLAN_ARENA);
     if (!mem)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "run");
-    int r = cow_begin(result->policy, o, mem, &held, ask, e);
+    int r = cow_begin(result->policy, o, NULL, mem, &held, ask, e);
     if (r == 0)
         r = start_box(result, o, ask, stdio, e);
     ask->layer = NULL;
