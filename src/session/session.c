@@ -330,8 +330,10 @@ static int keep_box(const struct session_birth *b, struct plan_ask ask, bool tho
     if (r == 0)
         r = begin_record(b, prepared.plan, e);
     mem = arena_free(mem);
-    if (r == 0)
+    if (r == 0) {
         r = keep_planned(b, &prepared, &ssh, e);
+        r = r < 0 ? engine_after(b->policy, &ask, prepared.engine, r, e) : r;
+    }
     planned_end(&dirs);
     ssh_end(b->policy, &ssh);
     if (planned)
