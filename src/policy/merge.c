@@ -793,10 +793,7 @@ static int merge_said(struct merge *m, const struct said *s)
         return merge_net_rule(m, s);
     case KEY_UNIX_SOCKETS:
         return merge_socket(m, s);
-    case KEY_GIT_VERIFY:
-    case KEY_GIT_PROTECT:
-    case KEY_GIT_FORCE:
-    case KEY_GIT_DELETE:
+    case KEY_GIT_VERIFY ... KEY_GIT_DELETE:
         return merge_git(m, s);
     case KEY_SSH_AGENT:
     case KEY_GPG_AGENT:
