@@ -169,6 +169,13 @@ struct pinfold_run_options {
      */
     enum pinfold_answer (*ask)(void *ctx, const struct pinfold_question *question);
     void *ask_ctx;
+    /*
+     * With `ask`: it is also called for a write to a regular file that is there and that only its place keeps the box from
+     * writing: `how` is "write", `target` its path. What it allows is opened by pinfold, this one time, as the object that
+     * `target` named when the question was made. Never called for what a rule hides, protects or guards, and for files with
+     * several names.
+     */
+    int ask_writes;
     /* A connected stream socket for JSON lines: changes of rules while the command runs, and questions (CONTROL
        CONNECTION in pinfold-network(7)). The caller keeps and closes it. 0: none. */
     int control_fd;
@@ -200,6 +207,9 @@ struct pinfold_run_options {
     /* Called for each refusal as it is found, on the thread of pinfold_run(); its texts are valid during the call. NULL: not. */
     void (*denied)(void *ctx, const struct pinfold_denial *denial);
     void *denied_ctx;
+    /* A kept layer (ID, the beginning of one, or name) that the new layer of `cow` stands on: the command sees the workspace
+       through it, and it is not changed. With `cow` NULL a layer without a name is made. NULL: none. */
+    const char *cow_from;
 };
 PINFOLD_PUBLIC int pinfold_run(struct pinfold_policy *policy, const struct pinfold_run_options *options,
                                struct pinfold_result **ret, struct pinfold_error *error);
@@ -307,6 +317,8 @@ struct pinfold_session_options {
     const char *cow;
     /* Where its commands start, as a path in the box; NULL: as the policy says. For a session that is started. */
     const char *cwd;
+    /* As of struct pinfold_run_options. -ESTALE if the session runs with a layer that does not stand on this one. */
+    const char *cow_from;
 };
 /* Finds the session, or starts it if there is none. Concurrent callers get the same session. */
 PINFOLD_PUBLIC int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_session_options *options,
@@ -535,12 +547,12 @@ struct pinfold_layer_options {
 };
 /*
  * What the layer changes:
- *     {"layer":{"id","name"|null,"workspace","created"},"interrupted":false,"changes":[{"path","kind":"added|edited|deleted",
+ *     {"layer":{"id","name"|null,"workspace","created","from"|null},"interrupted":false,"changes":[{"path","kind":"added|edited|deleted",
  *      "what":["content","mode","type","attributes","owner"],"alarms":["guarded","link-out","special","setuid",
  *      "executable","git","link-place"],"waits":false,"old":{"type","mode","size","target"}|null,"new":...,"conflict":null|"..."}],
  *      "git":["sentence"]}
  * A path that is no UTF-8 also has "path_base64". "waits": apply wants this path named itself. "conflict": what the host did
- * meanwhile. A new file with the bytes of a deleted one has "renamed_from", that one "renamed_to". `count` adds "lines_added" and "lines_removed" of texts. -ENOENT: there is no such layer.
+ * meanwhile, or that a layer below ("from") has not landed there. A new file with the bytes of a deleted one has "renamed_from", that one "renamed_to". `count` adds "lines_added" and "lines_removed" of texts. -ENOENT: there is no such layer.
  */
 PINFOLD_PUBLIC int pinfold_layer_diff_report(const struct pinfold_layer_options *options, int count,
                                              struct pinfold_report **ret, struct pinfold_error *error);
@@ -580,13 +592,13 @@ PINFOLD_PUBLIC int pinfold_layer_apply_report(const struct pinfold_layer_options
 PINFOLD_PUBLIC int pinfold_layer_undo_report(const struct pinfold_layer_options *options, uint64_t number,
                                              struct pinfold_report **ret, struct pinfold_error *error);
 /*
- * All layers: {"layers":[{"id","name"|null,"workspace","created","state":"kept|used|unsynced|doubtful","bytes","applies","undo_bytes"}]}. "unsynced": its
+ * All layers: {"layers":[{"id","name"|null,"workspace","created","from"|null,"state":"kept|used|unsynced|doubtful","bytes","applies","undo_bytes"}]}. "unsynced": its
  * box was killed, and the machine has not stopped since; "doubtful": it has, so files may be damaged. "bytes" on the disk. "applies":
  * those that undo can take back, and "undo_bytes" what is kept for that.
  */
 PINFOLD_PUBLIC int pinfold_layers_report(struct pinfold_report **ret, struct pinfold_error *error);
-/* Removes the layer with its changes and what undo kept: {"layer":...}. Refused while a box uses it or an apply of it is
-   not finished. */
+/* Removes the layer with its changes and what undo kept: {"layer":...}. Refused while a box uses it, another layer stands on
+   it, or an apply of it is not finished. */
 PINFOLD_PUBLIC int pinfold_layer_discard_report(const struct pinfold_layer_options *options,
                                                 struct pinfold_report **ret, struct pinfold_error *error);
 /* JSON Schema (draft 2020-12) of the policy language; malloc()ed. */
@@ -650,7 +662,8 @@ PINFOLD_PUBLIC int pinfold_value_is_true(const struct pinfold_value *value);
  * the box; a name is looked up in its PATH), connect (HOST:PORT or the path of a socket), signal (a process id of the
  * host). `action` "last", without a target: the last refusal in the audit log of a box of this policy's workspace.
  * Nothing is started. Returns 0 if it is allowed, 1 if it is refused, 2 if that depends on what cannot be known
- * before; with a report.
+ * before; with a report. `policy` NULL, in a box: the pinfold outside of it is asked about that box, and tells what a
+ * box may know.
  */
 PINFOLD_PUBLIC int pinfold_why(struct pinfold_policy *policy, const char *action, const char *target,
                                struct pinfold_report **ret, struct pinfold_error *error);

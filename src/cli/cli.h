@@ -64,6 +64,7 @@ struct ask {
     enum verb_id verb;
     struct pinfold_option *policy; /* flags of the policy, ended by a NULL name */
     size_t n_policy;
+    const struct learn *learning; /* of the verb learn, for its questions */
     const char *settings_format, *text, *result, *id, *control, *help, *http, *http_token, *http_origin, *sandbox_image,
         *events;
     char **copies; /* of values that no longer stand in the line */
@@ -75,6 +76,7 @@ struct ask {
     const char *since, *head_was;
     const char **env; /* NAME=VALUE, NULL-terminated */
     size_t n_env;
+    const char *cow_from;       /* a layer that the one of `cow` stands on; or NULL */
     const char *cow, *cow_then; /* of run: "" without a name, or NULL; what becomes of the layer, or NULL: it is kept */
     bool sandbox, recreate, detach, all;
     const char *mode; /* of files */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,18 +42,44 @@ static void say_warning(void *ctx, enum pinfold_say what, const char *sentence)
         complain("%s", sentence);
 }
 
+/* Waits for a line while the command waits: not for ever, and not against Ctrl-C. */
+static bool is_answered(unsigned left_ms)
+{
+    enum { SLICE_MS = 100 };
+    for (unsigned waited = 0; waited < left_ms; waited += SLICE_MS) {
+        struct pollfd p = {.fd = 0, .events = POLLIN};
+        sigset_t pending;
+        if (poll(&p, 1, SLICE_MS) > 0)
+            return true;
+        if (sigpending(&pending) == 0 && (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM)))
+            break;
+    }
+    (void)!write(2, "no\n", 3);
+    return false;
+}
+
 static enum learn_answer ask_person(void *ctx, const struct learn_rule *rule)
 {
+    const struct ask *a = ctx;
+    const struct pinfold_question *q = a->learning->waits;
     auto_buf struct buf line = BUF(1u << 16);
     char *word = NULL;
     size_t room = 0;
-    (void)ctx;
     buf_text(&line, "pinfold: allow ");
     utf8_safe(&line, str_of(rule->text));
-    buf_printf(&line, " (%u refused%s%s)? [y/N] ", rule->count, rule->why ? "; " : "", rule->why ? rule->why : "");
+    if (q) {
+        buf_printf(&line, " (%s waits to %s ", *q->command ? q->command : "the command",
+                   strcmp(q->how, "write") == 0 ? "write" : "connect to");
+        utf8_safe(&line, str_of(q->target));
+    } else {
+        buf_printf(&line, " (%u refused", rule->count);
+    }
+    buf_printf(&line, "%s%s)? [y/N] ", rule->why ? "; " : "", rule->why ? rule->why : "");
     if (isatty(0))
         (void)tcflush(0, TCIFLUSH); /* what was typed for the command answers nothing */
     (void)!write(2, line.p, line.n);
+    if (q && !is_answered(q->timeout_ms))
+        return LEARN_OPEN;
     ssize_t n = getline(&word, &room, stdin);
     bool yes = n > 0 && (word[0] == 'y' || word[0] == 'Y') && (word[1] == '\n' || strcasecmp(word, "yes\n") == 0);
     free(word);
@@ -161,6 +188,7 @@ int verb_learn(struct ask *a)
                       .output = write_output,
                       .say = say_warning,
                       .ctx = a};
+    a->learning = &l;
     int status = check_line(a, terminal, &l.max);
     if (status != STATUS_YES)
         return status;

@@ -158,7 +158,7 @@ bool project_branch_run(struct ask *a)
 {
     char real[PATH_MAX], why[PATH_MAX + 512] = "";
     struct shelf shelf;
-    if (a->cow) {
+    if (a->cow || a->cow_from) {
         complain("--branch and --cow exclude each other: a branch's box changes its own worktree, which is not the "
                  "workspace");
         return false;
@@ -217,8 +217,8 @@ int project_shell(struct ask *a)
 {
     char real[PATH_MAX];
     const char *path = a->n_words ? a->words[0] : ".";
-    bool other = a->n_policy || a->session || a->cow || a->cow_then || a->no_layers || a->text || a->settings_format ||
-                 a->json || a->control || a->result || a->scope || a->dir || getenv("PINFOLD");
+    bool other = a->n_policy || a->session || a->cow || a->cow_from || a->cow_then || a->no_layers || a->text ||
+                 a->settings_format || a->json || a->control || a->result || a->scope || a->dir || getenv("PINFOLD");
     if (a->branch && other) {
         complain(
             "shell: --branch opens a shell in the session of the branch, whose policy is the project's: it takes no "

@@ -468,7 +468,8 @@ int pinfold_explain_report(struct pinfold_policy *p, int show_values, struct pin
 int pinfold_why(struct pinfold_policy *p, const char *action, const char *target, struct pinfold_report **ret,
                 struct pinfold_error *error)
 {
-    const struct message_why ask = {.policy = buf_view(&p->layers), .action = action, .target = target};
+    const struct message_why ask = {
+        .policy = p ? buf_view(&p->layers) : (struct str){"", 0}, .action = action, .target = target};
     return remote_report(REQUEST_why, &ask, ret, error);
 }
 
@@ -622,9 +623,11 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
                               .env = o.env,
                               .cwd = o.cwd,
                               .cow = o.cow,
+                              .cow_from = o.cow_from,
                               .id = o.id,
                               .capture = o.capture != 0,
                               .guess_all = o.guess_all != 0,
+                              .ask_writes = o.ask_writes != 0,
                               .capture_max = o.capture_max,
                               .say = o.say != NULL,
                               .ask = o.ask != NULL,

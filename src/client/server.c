@@ -96,8 +96,8 @@ int serve_explain_report(struct request *q, const struct message_explain *a, str
 int serve_why(struct request *q, const struct message_why *a, struct message_report *ret)
 {
     struct pinfold_report *report = NULL;
-    struct pinfold_policy *p;
-    int r = unpack(q, a->policy, &p);
+    struct pinfold_policy *p = NULL;
+    int r = a->policy.n ? unpack(q, a->policy, &p) : 0;
     if (r < 0)
         return r;
     r = pinfold_why(p, a->action, a->target, &report, q->error);
@@ -147,8 +147,10 @@ int serve_run(struct request *q, const struct message_run *a, struct message_res
                                     .env = a->env,
                                     .cwd = a->cwd,
                                     .cow = a->cow,
+                                    .cow_from = a->cow_from,
                                     .id = a->id,
                                     .guess_all = a->guess_all != 0,
+                                    .ask_writes = a->ask_writes != 0,
                                     .use_fds = 1,
                                     .stdin_fd = -1,
                                     .stdout_fd = -1,

@@ -80,9 +80,10 @@ struct watcher {                  /* process that watches a .gitmodules while it
     _Atomic uint32_t asked, told; /* requests to look so far, and how many of them are done */
 };
 struct shared {
-    _Atomic uint32_t names;     /* lock of the name space: number of readers, or NAMES_WRITER */
-    _Atomic uint32_t idle;      /* workers waiting for the token */
-    _Atomic uint32_t main_idle; /* the main worker waits */
+    _Atomic uint32_t names;         /* lock of the name space: number of readers, or NAMES_WRITER */
+    _Atomic uint32_t names_waiting; /* workers that the kernel holds for it */
+    _Atomic uint32_t idle;          /* workers waiting for the token */
+    _Atomic uint32_t main_idle;     /* the main worker waits */
     _Atomic uint32_t workers;
     _Atomic uint32_t files, watched;
     _Atomic uint32_t locks_own,
@@ -103,7 +104,7 @@ struct shared {
     struct bucket {
         uint64_t ms;
         uint32_t left, dropped;
-    } denials, built, looks; /* rate limits of frames: DENIAL_BURST, which refill (deny.c) */
+    } denials, built, looks, inquiries, grants; /* rate limits of frames: DENIAL_BURST, which refill (deny.c) */
     int32_t pids[WORKERS_MAX];
     _Atomic uint32_t watching; /* entries of `watchers` in use */
     struct watcher watchers[WATCHERS];
@@ -293,6 +294,9 @@ void mounts_drop(struct guard *g); /* in a forked worker, which reads its own li
 /* resolve.c */
 int place_find(struct guard *g, int dir_fd, const char *text,
                struct place *ret); /* does not follow the last component */
+/* For a call with two paths: the directory that both begin at, opened once, or -1: each finds its own. */
+int place_base(struct guard *g, const char *a, const char *b, int a_dir, int b_dir);
+int place_find_at(struct guard *g, int base, int dir_fd, const char *text, struct place *ret);
 void place_drop(struct place *p);
 bool place_stays(struct guard *g, const struct place *p); /* its directory has not moved */
 int place_again(struct guard *g, struct place *p);        /* finds it again, because its directory has moved */
@@ -326,6 +330,9 @@ const struct rule *hidden_around(struct guard *g, struct str path); /* the path 
 /* running.c: hidden files that are being executed */
 int running_judge(struct guard *g);                /* 0, or -EACCES if the caller executes one */
 bool running_closed(struct guard *g, int process); /* nobody may look into its directory in /proc */
+/* The directory of the process whose memory the file `o` at `p` shows; -ENOENT: it shows none, or reads are not judged;
+   -EACCES: unknown whose. Once the memory is open the process is judged: it could execute something else before. */
+int running_memory(struct guard *g, const struct place *p, const struct object *o);
 long ptrace_call(struct guard *g, long request, pid_t pid);
 
 /* hardlink.c: files that have names outside are copied before they are changed */
@@ -430,6 +437,10 @@ int verdict_remove(struct guard *g, const struct place *p, bool directory);
 /* 1: done, with the judged bytes (gitdir.c) */
 int verdict_rename(struct guard *g, const struct place *from, const struct place *to, unsigned flags,
                    struct sys_stat *ret); /* the object that was judged */
+/* Whether nothing but where it is refuses writing to it: a regular file outside of all trees, about which there is no rule. */
+bool verdict_grantable(struct guard *g, const struct object *o);
+/* What that refusal is, with the event of it. */
+int verdict_not_granted(struct guard *g, const struct object *o);
 int verdict_link(struct guard *g, const struct object *from, const struct place *to);
 bool verdict_exclusive(const struct place *p); /* the place matters to repositories: take the name lock exclusively */
 
@@ -511,6 +522,10 @@ void deny_built(struct guard *g, enum denial_action action, struct str path);
 int deny_namespace(struct guard *g);
 int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why);
 
+/* rules_told.c: whether the open in text[0] asks for the rules; the answer to it */
+bool rules_told_at(const struct guard *g, int flags);
+long rules_tell(struct guard *g, int flags);
+
 /* handlers */
 long open_call(struct guard *g, int dir, uint64_t path, int flags, unsigned mode);
 long make_call(struct guard *g, int dir, uint64_t path, bool directory, unsigned mode,
@@ -535,6 +550,12 @@ int xattr_name(struct guard *g, uint64_t at); /* into g->text[1] */
 long bind_call(struct guard *g, int fd, uint64_t address, uint32_t n);
 long flock_call(struct guard *g, int fd, int operation);
 long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n);
+/* inquiry.c: whether the abstract name `name`, with its first NUL, stands for pinfold; and a connect to it. */
+bool inquiry_is(const char *name, size_t n);
+long inquiry_call(struct guard *g, int fd);
+/* grant.c: whether somebody may be asked to allow this open, and the question: a descriptor or -errno. Hold no lock. */
+bool grant_wanted(struct guard *g, const struct object *o, int flags);
+int grant_ask(struct guard *g, const struct object *o, int flags);
 long pair_call(struct guard *g, int type, int protocol, uint64_t to);
 long mount_call(struct guard *g, uint64_t source, uint64_t target, uint64_t type, uint64_t flags, uint64_t data);
 long open_below_call(struct guard *g, int dir, uint64_t path, uint64_t at, uint64_t size); /* open_below.c */

@@ -47,6 +47,11 @@ int learn_pass(struct learn *l, struct pinfold_policy *policy, struct pinfold_re
                                           .foreground = 1,
                                           .output = l->output,
                                           .output_ctx = l->ctx,
+                                          .ask = l->asking ? learn_asked : NULL,
+                                          .ask_ctx = l,
+                                          .ask_writes = 1,
                                           .guess_all = 1};
+    l->policy_now = policy;
+    l->asked = 0;
     return pinfold_run(policy, &o, ret, error);
 }

@@ -183,8 +183,9 @@ static const char *act_of(const struct pinfold_denial *d, const struct learn_rul
     return strcmp(d->action, "create") == 0 && strcmp(d->target, rule->value) == 0 ? "write" : d->action;
 }
 
-static int take_denial(struct learn *l, struct pinfold_policy *policy, const struct pinfold_denial *d,
-                       struct pinfold_error *error)
+/* The place of this refusal among those that were looked at, each only once; SIZE_MAX without memory. */
+static size_t seen_at(struct learn *l, struct pinfold_policy *policy, const struct pinfold_denial *d,
+                      struct pinfold_error *error)
 {
     size_t i = 0;
     while (i < l->n_seen && !(strcmp(l->seen[i].kind, d->kind) == 0 && strcmp(l->seen[i].action, d->action) == 0 &&
@@ -194,11 +195,29 @@ static int take_denial(struct learn *l, struct pinfold_policy *policy, const str
         struct learn_seen seen = {arena_text(l->mem, d->kind), arena_text(l->mem, d->action),
                                   arena_text(l->mem, d->target), judge(l, policy, d, error)};
         struct learn_seen *to = arena_push(l->mem, &l->seen, &l->n_seen, sizeof *l->seen);
-        if (!to || arena_failed(l->mem))
-            return learn_memory(error);
+        if (!to || arena_failed(l->mem)) {
+            (void)learn_memory(error);
+            return SIZE_MAX;
+        }
         *to = seen;
     }
-    size_t at = l->seen[i].rule;
+    return i;
+}
+
+struct learn_rule *learn_rule_about(struct learn *l, struct pinfold_policy *policy, const struct pinfold_denial *d,
+                                    struct pinfold_error *error)
+{
+    const size_t i = seen_at(l, policy, d, error), at = i == SIZE_MAX ? i : l->seen[i].rule;
+    return at < l->n_rules ? l->rules[at] : NULL;
+}
+
+static int take_denial(struct learn *l, struct pinfold_policy *policy, const struct pinfold_denial *d,
+                       struct pinfold_error *error)
+{
+    const size_t i = seen_at(l, policy, d, error);
+    if (i == SIZE_MAX)
+        return -ENOMEM;
+    const size_t at = l->seen[i].rule;
     if (at < l->n_rules)
         count(l, l->rules[at], act_of(d, l->rules[at]));
     return 0;

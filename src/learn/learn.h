@@ -32,6 +32,7 @@ struct learn_rule {
     unsigned pass, count; /* the last pass in which it would have helped; how often there */
     bool tried;           /* a pass ran with it */
     bool still;           /* and was refused the same again */
+    bool granted;         /* while the command ran */
     bool gone;            /* another rule stands for it */
     bool guess;           /* from the command's own words */
 };
@@ -72,6 +73,10 @@ struct learn {
 
     /* What was found; everything lives in `mem`. */
     struct arena *mem;
+
+    const struct pinfold_question *waits; /* while somebody is asked: who waits for that answer; or NULL */
+    unsigned asked;                       /* in this pass, while the command ran */
+    struct pinfold_policy *policy_now; /* of the pass */
     const char *workspace, *home, *command;
     const char *before; /* the project's file as it was at the start; NULL: there was none */
     struct learn_line *lines;
@@ -108,6 +113,12 @@ int learn_run(struct learn *l, struct pinfold_error *error);
 int learn_pass(struct learn *l, struct pinfold_policy *policy, struct pinfold_result **ret,
                struct pinfold_error *error);
 
+/* asked.c: the run's questions, with a struct learn. */
+enum pinfold_answer learn_asked(void *ctx, const struct pinfold_question *question);
+
+/* The rule that would allow this refusal, made the first time; NULL: there is none. */
+struct learn_rule *learn_rule_about(struct learn *l, struct pinfold_policy *policy, const struct pinfold_denial *d,
+                                    struct pinfold_error *error);
 /* Adds rules for what this pass was refused. */
 int learn_collect(struct learn *l, struct pinfold_policy *policy, const struct pinfold_result *result,
                   struct pinfold_error *error);

@@ -17,7 +17,7 @@ void learn_reason(const struct learn *l, const struct learn_rule *rule, struct b
             many = acts[i][2];
         }
     }
-    buf_printf(out, "%u %s refused", rule->count, rule->count == 1 ? one : many);
+    buf_printf(out, "%u %s %s", rule->count, rule->count == 1 ? one : many, rule->granted ? "allowed" : "refused");
     if (*l->command && !l->command[strspn(l->command, plain)])
         buf_printf(out, " (%s)", l->command);
 }
@@ -147,6 +147,7 @@ void learn_json(const struct learn *l, const char *written, struct buf *out)
         json_text(&j, "reason", buf_cstr(&reason));
         json_bool(&j, "guess", r->guess);
         json_bool(&j, "still_refused", r->still);
+        json_bool(&j, "granted", r->granted);
         json_object_end(&j);
     }
     json_array_end(&j);

@@ -99,7 +99,7 @@ static features can_catch(const struct making *m, features can, const char **why
 }
 
 /* What this plan needs can differ from what the engine was asked in general. */
-static features can_here(const struct making *m, const char **why)
+static features can_here(struct making *m, const char **why)
 {
     features can = m->facts->can;
     if (m->facts->tier == TIER_NAMESPACES && m->policy->net != NET_HOST)
@@ -128,6 +128,10 @@ static features can_here(const struct making *m, const char **why)
                                                           : "it needs seccomp user notification";
         }
         can &= ~judged;
+    }
+    if (!m->facts->notify && m->facts->around) {
+        m->around = around_holds(m, why) & judged & (m->facts->can | (F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH)));
+        can |= m->around;
     }
     return can;
 }
@@ -317,6 +321,8 @@ static const char *enforced_by(const struct making *m, enum feature f)
         return machine_by(f);
     if (m->facts->host_loopback)
         return "Seatbelt profile";
+    if (m->around & (features)1 << f)
+        return "guard of the box around this one";
     const struct policy *p = m->policy;
     bool landlock = m->facts->tier == TIER_LANDLOCK;
     const char *cgroup = cgroup_name(m->facts->cgroup);

@@ -57,6 +57,7 @@ static int finish_image(struct making *m)
         return r;
     image->tier = m->facts->tier;
     image->filter = filter_of(m);
+    image->grants = m->ask->grants;
     image->namespaces = namespaces_of(m);
     image->uid = m->policy->user == USER_ROOT ? 0 : m->policy->user == USER_IDS ? m->policy->uid : m->facts->uid;
     image->gid = m->policy->user == USER_ROOT ? 0 : m->policy->user == USER_IDS ? m->policy->gid : m->facts->gid;

@@ -112,6 +112,7 @@ struct plan_ask {
      * stored; such places are private and vanish with the box.
      */
     const char *storage, *volume;
+    uint32_t grants; /* ms that somebody has to allow a write while the command runs; 0: nobody is asked */
     const char *session; /* its name, for a container engine's own lists; NULL: none. Not part of a digest */
     /*
      * Copy-on-write: the host's directory with upper/ and work/ of the layer that the workspace's changes go to; the
@@ -119,6 +120,8 @@ struct plan_ask {
      * no box can learn.
      */
     const char *layer, *layer_hidden;
+    /* With `layer`: directories of kept layers between the workspace and it, the uppermost first, NULL-terminated; or NULL. */
+    const char *const *layer_below;
     /*
      * With `layer`: the directory in a slot of the caches that this box uses. No box is told of it: its caches are
      * mounted so that their place on the host cannot be read in the box. So nothing can be led there, and they need no

@@ -436,7 +436,7 @@ static int merge_ssh_key(struct merge *m, const struct said *s, struct str one)
     return 0;
 }
 
-/* Which key that is, only gpg knows (run/gpg.c). */
+/* Which key that is, only gpg knows (run/keys/gpg.c). */
 static int merge_gpg_key(struct merge *m, const struct said *s, struct str one)
 {
     struct policy *p = m->p;

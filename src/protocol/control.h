@@ -48,7 +48,11 @@ enum frame_kind {
        out whether a rule did it (run/asked/monitor.c). Without a target: `count` more of those with this key */
     FRAME_SEEN,
     /* B -> P: with an fspick(2) of the copy-on-write workspace (SCM_RIGHTS); see box_keep_fresh() */
-    FRAME_FRESH
+    FRAME_FRESH,
+    /* B -> P: with one end of a pair (SCM_RIGHTS): a process of the box asks why it may or may not (protocol/inquiry.h) */
+    FRAME_INQUIRY,
+    /* B -> P: with one end of a pair (SCM_RIGHTS): may this file be written? (protocol/grant.h) */
+    FRAME_GRANT
 };
 /* What to do with a descriptor that the command gets from the caller (runtime/stdio.c). */
 enum stdio_way {

@@ -4,7 +4,9 @@
  * same result. The reasons against the others are kept: those before it could not enforce the policy; those after it
  * were not needed.
  */
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -78,6 +80,15 @@ static int options_fit(const struct pinfold_policy *p, const struct engine *engi
     return 0;
 }
 
+/* In a box: what its guard enforces, which is asked to guard names at the top of this workspace as well. */
+static void look_around(const struct policy *p, struct prepared *n)
+{
+    char real[PATH_MAX];
+    if (p->guard != GUARD_OFF && p->workspace && realpath(p->workspace, real))
+        n->facts.around_top = arena_text(n->mem, real);
+    n->facts.around = nested_around(n->mem, &n->facts.around_top);
+}
+
 static int prepare_for(const struct pinfold_policy *p, const struct engine *engine, const struct plan_ask *ask,
                        bool thorough, struct prepared *n, struct err *e)
 {
@@ -96,6 +107,8 @@ static int prepare_for(const struct pinfold_policy *p, const struct engine *engi
     n->facts.written = world_written(n->mem, p->layers.world.state);
     n->facts.pins = p->pins;
     n->facts.nested = nested_in_box();
+    if (n->facts.nested)
+        look_around(p->policy, n);
     int r = options_fit(p, engine, e);
     if (r == 0)
         r = engine->probe(&n->facts, n->mem, thorough, e);

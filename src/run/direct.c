@@ -16,12 +16,14 @@
 #include "run/asked/denied.h"
 #include "run/asked/guess.h"
 #include "run/asked/env_seen.h"
+#include "run/asked/inquiry.h"
 #include "run/asked/monitor.h"
+#include "run/asked/reason.h"
 #include "run/layer/cow.h"
 #include "run/nested.h"
 #include "run/planned.h"
 #include "run/report.h"
-#include "run/ssh.h"
+#include "run/keys/ssh.h"
 #include "run/trust.h"
 #include "run/words.h"
 #include "supervisor/sink.h"
@@ -315,20 +317,29 @@ static int check_run(const struct pinfold_run_options *o, struct err *e)
     return caller_id_check(o->id, e);
 }
 
+struct run_caller { /* of the callbacks */
+    const struct pinfold_run_options *o;
+    const struct pinfold_policy *policy;
+};
+
 static void denied(void *ctx, const struct denial *d)
 {
-    say_denied(ctx, d);
+    const struct run_caller *c = ctx;
+    say_denied(c->o, d);
 }
 
 static void question(void *ctx, const struct box_question *q, bool *ret_allow, bool *ret_run)
 {
-    const struct pinfold_run_options *o = ctx;
+    const struct run_caller *c = ctx;
+    const struct pinfold_run_options *o = c->o;
     struct pinfold_question asked = {.size = sizeof asked,
                                      .target = q->target,
                                      .how = q->how,
                                      .command = q->command,
                                      .pid = q->pid,
                                      .timeout_ms = q->left_ms};
+    if (same(q->how, BOX_QUESTION_WRITE) && !reason_is_read_only(c->policy, q->target))
+        return;
     enum pinfold_answer a = o->ask(o->ask_ctx, &asked);
     *ret_allow = a == PINFOLD_YES || a == PINFOLD_ALWAYS;
     *ret_run = a == PINFOLD_NEVER || a == PINFOLD_ALWAYS;
@@ -372,7 +383,8 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
     spec.on_question = o->ask ? question : NULL;
     spec.on_denial = o->denied ? denied : NULL;
     spec.sink = result->sink;
-    spec.ctx = (void *)(uintptr_t)o;
+    const struct run_caller caller = {o, result->policy};
+    spec.ctx = (void *)(uintptr_t)&caller;
     spec.leave = o->leave != 0;
     spec.control_fd = o->control_fd;
     spec.ssh = ssh_box(ssh);
@@ -383,6 +395,8 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
         spec.explain_ctx = &monitoring;
         spec.lasting = NULL; /* the plan is asked while the command runs */
     }
+    spec.answer = inquiry_answer;
+    spec.answer_ctx = result->policy;
     say_header(o, spec.start.plan, again);
     return box_run(&spec, &result->box, e);
 }
@@ -400,7 +414,7 @@ static int start_box(struct pinfold_result *result, const struct pinfold_run_opt
 
     int r = ssh_begin(result->policy, &ssh, e);
     if (r == 0)
-        r = planned_make(result->policy, ask, false, &dirs, &result->prepared, e);
+        r = planned_make(result->policy, ask, nested_in_box(), &dirs, &result->prepared, e);
     if (r == 0)
         r = ssh_digest(&ssh, result->prepared.plan, e);
     if (r == 0)
@@ -484,11 +498,13 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
                            .cwd_said = o.cwd != NULL,
                            .environ = o.env ? o.env : (const char *const *)environ,
                            .tty = o.foreground && box_wants_tty(p->policy->tty, stdio, o.capture != 0)};
+    if (o.ask && o.ask_writes)
+        ask.grants = p->policy->net_ask_ms;
     char instance[16];
     snprintf(instance, sizeof instance, "%d", (int)getpid());
     ask.instance = instance;
     struct env_seen before;
-    if (!o.cow && p->policy->cow)
+    if (!o.cow && (p->policy->cow || o.cow_from))
         o.cow = "";
     env_look(p->policy, &before);
     if (o.events)

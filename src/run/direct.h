@@ -16,7 +16,7 @@ struct pinfold_policy {
     struct arena *mem;
     struct layers layers;
     struct policy *policy;
-    struct policy **extended; /* made of it for runs (run/ssh.h); results may refer to them */
+    struct policy **extended; /* made of it for runs (run/keys/ssh.h); results may refer to them */
     size_t n_extended;
     struct path_pins *pins; /* targets of its paths when first examined */
     struct net_kept net_kept;

@@ -274,6 +274,10 @@ static bool read_builder(struct box *b)
             b->all_gone = true;
         else if (n == sizeof f.frame && f.frame.kind == FRAME_PIPE && fd >= 0)
             io_pipe(&b->io, f.frame.a, take_fd(&fd));
+        else if (n == sizeof f.frame && f.frame.kind == FRAME_GRANT && fd >= 0)
+            grant_frame(b, fd);
+        else if (n == sizeof f.frame && f.frame.kind == FRAME_INQUIRY && fd >= 0)
+            inquiry_take(b, take_fd(&fd));
         else if (n == sizeof f.frame && f.frame.kind == FRAME_FRESH && fd >= 0 && b->sessiond && !b->fresh_given) {
             b->fresh = take_fd(&fd);
             b->fresh_given = true;
@@ -302,7 +306,8 @@ enum slot {
     SLOT_PROMPT,
     SLOT_FEED,
     SLOT_KEEPER, /* or the caller's word that a command is to end */
-    SLOT_RELAYS
+    SLOT_INQUIRY,
+    SLOT_RELAYS = SLOT_INQUIRY + INQUIRIES_MAX
 };
 #define SLOTS (SLOT_RELAYS + 4)
 
@@ -384,6 +389,7 @@ static uint64_t fill_slots(struct box *b, struct pollfd p[SLOTS], uint64_t now)
     if (b->exec && b->stage == STAGE_RUNNING)
         p[SLOT_KEEPER] = (struct pollfd){.fd = b->exec->cancel_fd, .events = POLLIN};
     fill_live(b, p, &wake);
+    inquiry_poll(b, p + SLOT_INQUIRY);
     for (unsigned i = 0; i < 4; i++) {
         p[SLOT_RELAYS + i] = (struct pollfd){.fd = -1};
         if (i >= b->io.n_relays)
@@ -534,6 +540,7 @@ static void serve(struct box *b, const struct pollfd p[SLOTS])
         if (b->stage < STAGE_ENDING && k->next(k->ctx) <= now)
             k->due(k->ctx, now);
     }
+    inquiry_ready(b, p + SLOT_INQUIRY, now);
     move_bytes(b, p + SLOT_RELAYS, now);
     if (b->stage != STAGE_GONE && (b->all_gone || p[SLOT_PIDFD].revents))
         gone(b);

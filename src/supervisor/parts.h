@@ -7,6 +7,7 @@
  *     signals.c  forwarding, stopping      term.c     raw mode and its watcher
  *     limits.c   choosing the means        cgroup1.c cgroup2.c groups.c systemd.c watcher.c   the means
  *     told.c     frames -> what the box leaves behind     monitor.c   frames of a monitored box -> denials
+ *     inquiry.c  questions of the box's own processes        grant.c   files that somebody allows meanwhile
  *     command_line.c   a process's words, without secrets                                      sink.c   events elsewhere
  *     denial.c   frames -> denials         audit.c    denials -> audit log            result.c   JSON
  *     egress.c   the egress proxy          live.h     rules, questions and events of the network
@@ -278,6 +279,14 @@ enum stage {
 /* Processes between the box and an agent of its user. */
 enum filter_kind { FILTER_SSH, FILTER_GPG, FILTERS };
 
+/* Questions of the box's processes that wait for an answer (inquiry.c). */
+#define INQUIRIES_MAX 4u
+struct inquiries {
+    unsigned n;
+    int fds[INQUIRIES_MAX];
+    uint64_t full_at;
+};
+
 struct box {
     /* One of two: the box that this process starts, or a command in a box of somebody else's, whose plan is not known
        here and whose reply socket is started.control. */
@@ -334,8 +343,15 @@ struct box {
         uint32_t action, pid;
         bool namespaces;
     } built;
+    struct inquiries inquiries;
     void *audit; /* struct audit_log, opened on the first event */
 };
+
+void grant_frame(struct box *b, int from); /* grant.c: FRAME_GRANT */
+void inquiry_take(struct box *b, int fd); /* FRAME_INQUIRY; takes ownership */
+void inquiry_poll(const struct box *b, struct pollfd p[INQUIRIES_MAX]);
+void inquiry_ready(struct box *b, const struct pollfd p[INQUIRIES_MAX], uint64_t now);
+void inquiries_end(struct box *b);
 
 int loop(struct box *b);
 /* Begins to end the box because of `limit`; the first reason is kept. */

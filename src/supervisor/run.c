@@ -265,6 +265,7 @@ static int box_live(struct box *b, struct box **ret_box, struct box_result *ret)
         conclude(b);
     signals_end(&b->signals);
     network_end(b);
+    inquiries_end(b);
     denial_end(b);
     live_end(b);
     if (r < 0)

@@ -85,7 +85,9 @@ struct allowed { /* a connection that was allowed */
 };
 #define MAX_ALLOWED 256 /* kept in a result; equal ones and those beyond are only counted */
 
-/* A question to the user: may the box reach this? */
+#define BOX_QUESTION_WRITE "write" /* box_question.how */
+
+/* A question to the user: may the box reach this, or write this file (`how`: BOX_QUESTION_WRITE; port 0)? */
 struct box_question {
     const char *target; /* "host:port", "[v6]:port" */
     uint16_t port;
@@ -190,20 +192,21 @@ struct box_command {
     const char *caller_id; /* the caller's own name for this command, shorter than CALLER_ID_ROOM; or NULL */
 };
 
-/* What a box may have of its user's ssh-agent (run/ssh.c). */
+/* What a box may have of its user's ssh-agent (run/keys/ssh.c). */
 struct box_ssh {
     struct ssh_rules rules;
     int listener;      /* non-blocking; where the box connects to */
     const char *agent; /* the agent's own socket */
 };
 
-/* What a box may have of its user's gpg-agent (run/gpg.c). */
+/* What a box may have of its user's gpg-agent (run/keys/gpg.c). */
 struct box_gpg {
     struct gpg_rules rules;
     int listener;
     const char *agent;
 };
 
+struct inquiry_answer; /* protocol/inquiry.h */
 /*
  * A box to start, from the library or the session daemon to the builder. `start` is what the engine is given: the caller
  * fills in plan, argv, net_kept and spare, the supervisor everything else (run.c, start()).
@@ -217,6 +220,9 @@ struct run_spec {
     enum explained (*explain)(void *ctx, const struct failed_call *call, struct arena *mem, struct denial *ret,
                               const char **ret_action);
     void *explain_ctx;
+    /* Answers a process of the box; NULL: nobody is answered. Both texts are the box's own words. */
+    void (*answer)(void *ctx, const char *act, const char *target, struct inquiry_answer *ret);
+    void *answer_ctx;
     struct sink *sink; /* where events go besides the log; NULL: nowhere */
     /* Answers where no rule decides; may be NULL. `ret_run`: the answer holds for the rest of the run. */
     void (*on_question)(void *ctx, const struct box_question *q, bool *ret_allow, bool *ret_run);

@@ -230,3 +230,19 @@ int why_walk(struct why_question *q, const char *path, struct why_walk *ret)
     }
     return r;
 }
+
+enum why_shown why_shown(const struct plan *p, const char *path, struct arena *mem)
+{
+    for (const char *end = path; *end; end += *end == '/') {
+        struct seen_at at;
+        end += strcspn(end, "/");
+        const char *part = end == path ? "/" : arena_str(mem, (struct str){path, (size_t)(end - path)});
+        if (!part || plan_seen(p, part, mem, &at) < 0)
+            return WHY_SHOWN_NOT_KNOWN;
+        if (at.kind == SEEN_ABSENT || at.kind == SEEN_DENIED || (!*end && at.place->region == REGION_HIDDEN))
+            return WHY_SHOWN_NOT; /* in a hidden directory something may be shown again */
+        if (!*end && at.kind == SEEN_OWN)
+            return WHY_SHOWN_OWN;
+    }
+    return WHY_SHOWN;
+}

@@ -53,3 +53,10 @@ const char *why_act_name(enum why_act act);
 /* `target`: a path (relative to the command's directory), a host with a port, or a process id. -errno with `e`. */
 int why_ask(const struct plan *p, enum why_act act, const char *target, struct arena *mem, struct why *ret,
             struct err *e);
+
+/*
+ * What a box sees at a path (in the box, clean) by the plan alone, whatever the host has there: what the host has, perhaps
+ * in a layer; nothing, by a rule; a directory of the box's own.
+ */
+enum why_shown { WHY_SHOWN, WHY_SHOWN_NOT, WHY_SHOWN_OWN, WHY_SHOWN_NOT_KNOWN /* no memory */ };
+enum why_shown why_shown(const struct plan *p, const char *path, struct arena *mem);

@@ -21,7 +21,7 @@ MAY = {
     "backends": "survey plan runtime guard pump policy match protocol sys base",
     "egress": "policy match protocol sys base",
     "ssh": "match protocol sys base",
-    "gpg": "ssh/filter.h sys base",
+    "gpg": "ssh/filter.h ssh/clients.h sys base",
     "supervisor": "backends survey egress ssh gpg plan policy match protocol sys base",
     "why": "guard git plan policy match protocol base",
     "agents": "policy protocol sys base",

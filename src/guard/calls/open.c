@@ -92,6 +92,17 @@ static int sticky_refuses(const struct place *p, const struct object *o, int fla
     return fd < 0 ? fd : 0;
 }
 
+/* Somebody is asked; the answer is the call's. */
+static long open_granted(struct guard *g, struct object *o, int flags)
+{
+    int no = guard_may_block(g);
+    auto_fd int fd = no == 0 ? grant_ask(g, o, flags) : -1;
+    if (no != GONE_ON && fd < 0)
+        no = verdict_not_granted(g, o);
+    object_drop(o);
+    return no == GONE_ON ? ANSWERED : fd < 0 ? no : give(g, &fd, flags, NULL);
+}
+
 /* Opens an existing object. The name lock is held on entry and free on return. */
 static long open_object(struct guard *g, struct place *p, struct object *o, int flags)
 {
@@ -99,7 +110,8 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
     int no = S_ISDIR(o->st.mode) && (flags & O_CREAT) ? -EISDIR : 0;
     if (no == 0 && g->ours && (o->proc || (!S_ISREG(o->st.mode) && !S_ISDIR(o->st.mode))))
         no = -ENODEV; /* /proc, devices, pipes, sockets */
-    if (no == 0)
+    const bool asks = no == 0 && grant_wanted(g, o, flags);
+    if (no == 0 && !asks)
         no = verdict_object(g, o, flags & WRITES ? DENIAL_WRITE : DENIAL_READ);
     if (no == -EROFS) { /* the kernel checks permissions before EROFS (may_open() in fs/namei.c) */
         long may = sys_call(SYS_faccessat2, o->fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS, 0, 0);
@@ -109,19 +121,24 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
         no = sticky_refuses(p, o, flags);
     if (no == 0)
         no = target_valid(g);
-    if (no == 0 && flags & WRITES && hardlink_foreign(g, o))
+    if (no == 0 && !asks && flags & WRITES && hardlink_foreign(g, o))
         no = hardlink_own(g, p, o, flags & O_TRUNC ? HARDLINK_EMPTY : HARDLINK_CONTENT);
     if (no == HARDLINK_AGAIN || no == GONE_ON) {
         object_drop(o);
         return no;
     }
     const enum proc_way way = no == 0 && o->proc ? proc_way(g, p, o, flags) : PROC_CLOSED;
+    auto_fd int memory = no == 0 ? running_memory(g, p, o) : -ENOENT;
+    if (memory == -EACCES)
+        no = -EACCES;
     int map = no == 0 && g->nested && nested_is_map(p, o) ? proc_open_whole(g, o, reopen_flags(flags)) : -ENOENT;
     if (no == 0 && flags & WRITES && p->plain)
         told_refs(g, p);
     if (g->names_held)
         names_unlock(g);
     place_drop(p);
+    if (no == 0 && asks)
+        return open_granted(g, o, flags);
     if (map != -ENOENT) {
         auto_fd int fd = map;
         object_drop(o);
@@ -146,6 +163,8 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
     if (no < 0)
         return no;
     auto_fd int fd = no;
+    if (memory >= 0 && running_closed(g, memory))
+        return -EACCES;
     return give(g, &fd, flags, NULL);
 }
 
@@ -296,6 +315,8 @@ long open_call(struct guard *g, int dir, uint64_t path, int flags, unsigned mode
     int no = target_string(g, path, g->text[0]);
     if (no < 0)
         return no;
+    if (rules_told_at(g, flags))
+        return rules_tell(g, flags);
     long r = open_once(g, dir, flags, mode, false);
     while (r == HARDLINK_AGAIN)
         r = open_once(g, dir, flags, mode, true);

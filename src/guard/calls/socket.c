@@ -423,6 +423,8 @@ long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n)
         return no;
     if (a.path)
         return connect_done(socket_back(g, fd, own, connect_path(g, own, &a)));
+    if (a.abstract && inquiry_is(a.un.sun_path, a.n - PATH_AT))
+        return inquiry_call(g, fd);
     if (a.abstract && !(g->plan->namespaces & NEW_NETWORK) && !abstract_ours(g, &a)) {
         char name[128] = "@";
         memcpy(name + 1, a.un.sun_path + 1, a.n - PATH_AT - 1);

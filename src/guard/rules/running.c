@@ -3,7 +3,8 @@
  * threads can change it. Its result counts instead. Where reads are judged, every notified call of a process whose
  * program is a hidden file fails with EACCES, beginning with the opening of its libraries (and of those in LD_PRELOAD,
  * which could print it). And nobody may read its memory: process_vm_readv(2) is refused, the guard opens /proc/PID/mem,
- * and ptrace(2) is judged each time. ptrace continues in the kernel, because its arguments are numbers, and the tracee
+ * in whatever proc file system, and judges the process once that is open, because an open file stays with the memory of
+ * its moment; and ptrace(2) is judged each time. ptrace continues in the kernel, because its arguments are numbers, and the tracee
  * is stopped meanwhile and runs nothing else.
  *
  * A program can be in memory without being /proc/PID/exe: the interpreter that a program names (PT_INTERP), which the
@@ -12,6 +13,7 @@
  * box counts.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,6 +186,20 @@ bool running_closed(struct guard *g, int process)
     const struct rule *rule;
     return is_judged(g) &&
            (program_hidden(g, process, &rule, path) < 0 || rule || memory_hidden(g, process, &rule, path) < 0 || rule);
+}
+
+int running_memory(struct guard *g, const struct place *p, const struct object *o)
+{
+    struct sys_stat dir;
+    /* No other file of a process has this mode, and the kernel lets nobody change it. */
+    if (!is_judged(g) || !o->proc || !S_ISREG(o->st.mode) || (o->st.mode & 07777) != 0600)
+        return -ENOENT;
+    const int seen = place_seen(p);
+    /* Of another mount than its directory the name is somebody's choice. */
+    if (seen < 0 || o->magic || sys_stat_at(seen, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &dir) < 0 ||
+        dir.mount != o->st.mount || dir.major != o->st.major || dir.minor != o->st.minor)
+        return -EACCES;
+    return str_is((struct str){p->name, p->name_n}, "mem") ? sys_fcntl(seen, F_DUPFD_CLOEXEC, 0) : -ENOENT;
 }
 
 /* False for requests that neither show nor change memory or registers. */

@@ -114,6 +114,18 @@ static bool object_outside(struct guard *g, const struct object *o, enum denial_
     return g->plan->tier || file_system_of(g, o->fd, &o->st) != FS_PTS;
 }
 
+bool verdict_grantable(struct guard *g, const struct object *o)
+{
+    size_t end;
+    return S_ISREG(o->st.mode) && object_outside(g, o, DENIAL_WRITE) && !rules_decider(&g->rules, object_path(o)) &&
+           !rules_hidden(&g->rules, object_path(o)) && !rules_guarded(&g->rules, object_path(o), &end);
+}
+
+int verdict_not_granted(struct guard *g, const struct object *o)
+{
+    return outside(g, DENIAL_WRITE, o->fd, object_path(o));
+}
+
 /* ---- rules ---- */
 
 /* In mode "existing" a guarded name counts only if it existed before the box. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "match/path.h"
+#include "run/asked/inquiry.h"
 #include "run/asked/last.h"
 #include "run/layer/cow.h"
 #include "run/planned.h"
@@ -21,8 +22,8 @@ extern char **environ;
 
 /* ---- one question ---- */
 
-static int ask_plan(const struct pinfold_policy *p, enum why_act act, const char *target, struct arena *mem,
-                    struct why *ret, struct prepared *ret_plan, struct err *e)
+int reason_ask(const struct pinfold_policy *p, enum why_act act, const char *target, struct arena *mem, struct why *ret,
+               struct prepared *ret_plan, struct err *e)
 {
     struct plan_ask ask = {.cwd = planned_directory(p), .environ = (const char *const *)environ};
     int r = cow_shown(p, &ask) < 0 ? err_sys(e, ERR_SYSTEM, ENOMEM, "why") : prepare(p, &ask, true, ret_plan, e);
@@ -65,7 +66,7 @@ static bool option_allows(const struct pinfold_policy *p, const char *flag, cons
     struct why said;
     struct err ignored = {0};
     bool allows = false;
-    if (with && ask_plan(with, act, target, mem, &said, &n, &ignored) == 0) {
+    if (with && reason_ask(with, act, target, mem, &said, &n, &ignored) == 0) {
         allows = said.verdict == WHY_ALLOWED;
         prepared_free(&n);
     }
@@ -179,6 +180,20 @@ int reason_remedy(const struct pinfold_policy *p, enum why_act act, const char *
     return arena_failed(mem) ? err_sys(e, ERR_SYSTEM, ENOMEM, "cannot answer") : 0;
 }
 
+bool reason_is_read_only(const struct pinfold_policy *p, const char *path)
+{
+    auto_arena struct arena *mem = arena_new(MAX_WHY_ARENA);
+    struct prepared n;
+    struct why said;
+    struct err ignored = {0};
+    if (!mem || reason_ask(p, WHY_WRITE, path, mem, &said, &n, &ignored) < 0)
+        return false;
+    const bool only = said.verdict == WHY_REFUSED && said.cause == WHY_CAUSE_READ_ONLY && !said.missing &&
+                      same(said.target, path) && said.host && same(said.host, path);
+    prepared_free(&n);
+    return only;
+}
+
 /* ---- the answer ---- */
 
 static void put_remedy(const struct why_remedy *r, struct json *j)
@@ -250,7 +265,7 @@ static int why_into(const struct pinfold_policy *p, enum why_act act, const char
     struct prepared n;
     struct why said;
     struct why_remedy remedy = {0};
-    int r = ask_plan(p, act, target, mem, &said, &n, e);
+    int r = reason_ask(p, act, target, mem, &said, &n, e);
     if (r < 0)
         return r;
     r = plan_digests(n.plan, e);
@@ -315,11 +330,15 @@ int pinfold_why(struct pinfold_policy *p, const char *action, const char *target
             ? 0
             : err_say(&e, ERR_POLICY, "why: unknown action '%s'; it is read, write, create, exec, connect or signal",
                       action ? action : "");
+    if (r == 0 && !p && last)
+        r = err_say(&e, ERR_POLICY, "why --last: the audit log is the host's, and no box reads it");
     if (r == 0) {
         report = report_new();
         mem = arena_new(MAX_WHY_ARENA);
         if (!report || !mem)
             r = err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot answer");
+        else if (!p)
+            r = inquiry_ask(act, target ? target : "", &JSON_TREE(&report->values), &e);
         else if (last)
             r = why_last(p, mem, &JSON_TREE(&report->values), &e);
         else

@@ -21,6 +21,8 @@ int cow_end(const struct pinfold_policy *p, const struct pinfold_run_options *o,
             struct layer_held *held, int r, struct box_layer *ret, struct err *e);
 /* After all else: how many changes wait, and what to do with them. */
 void cow_say(const struct pinfold_run_options *o, const struct box_layer *n);
+/* Whether the layer `id` stands on the one that `from` names. */
+bool layer_stands_on(const char *id, const char *from);
 /* "layer_bytes" and "layer_created" of the layer `id`; nulls if it has gone. */
 void layer_put_size(struct json *j, const char *id);
 /* "layer": {"id", "name", "workspace", "created"}. */

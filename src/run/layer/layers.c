@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "layer/change.h"
 #include "layer/layer.h"
+#include "layer/stack/stack.h"
 #include "match/path.h"
 #include "run/direct.h"
 #include "run/layer/branch.h"
@@ -24,7 +25,9 @@ struct opened_layer {
     struct arena *mem;
     struct world world;
     struct layer layer;
+    struct layer_stack stack; /* what it stands on */
     struct layer_trees trees;
+    struct layer_trees seen;    /* what a diff compares with: `trees`, or what lies below a stacked layer */
     const char *const *paths;   /* relative; NULL: all */
     int lock;                   /* against boxes; -1 */
     struct layer_trees there;   /* with `to`: of that directory; `workspace` -1: it is the workspace itself */
@@ -38,6 +41,9 @@ struct opened_layer {
 static void opened_close(struct opened_layer *o)
 {
     layer_close(&o->layer);
+    stack_close(&o->stack);
+    if (o->seen.viewed)
+        o->seen.workspace = close_fd(o->seen.workspace);
     o->trees.upper = close_fd(o->trees.upper);
     o->trees.workspace = close_fd(o->trees.workspace);
     if (o->there.workspace >= 0)
@@ -106,6 +112,7 @@ static int open_there(struct opened_layer *o, const char *to)
     o->there.n_guarded += n;
     o->there.path = top;
     o->there.store = store;
+    o->there.n_below = 0;       /* of the layers below the workspace is asked */
     o->there.since = INT64_MAX; /* what its host does is seen by its content */
     o->there.workspace = take_fd(&dir);
     return 0;
@@ -166,9 +173,11 @@ static int open_wanted(const struct pinfold_layer_options *given, bool changes, 
         r = layer_open(o->world.state, options.layer, o->world.cwd, o->mem, &o->layer, &o->e);
     if (r < 0)
         return r;
-    if (o->layer.from)
-        return err_say(&o->e, ERR_CANNOT, "layer %s stands on another layer, %s, which is not supported here",
-                       o->layer.id, o->layer.from);
+    r = stack_open(o->world.state, &o->layer, o->mem, &o->stack, &o->e);
+    if (r < 0)
+        return r;
+    o->trees.below = o->stack.below;
+    o->trees.n_below = o->stack.n;
     o->all = options.all != 0;
     o->chosen = options.chosen != 0;
     o->choices = options.choices;
@@ -193,11 +202,19 @@ static int open_wanted(const struct pinfold_layer_options *given, bool changes, 
     return r < 0 ? r : take_paths(o, options.paths);
 }
 
+/* Its changes against what its box began with. */
+static int read_shown(struct opened_layer *o, struct changes *ret)
+{
+    o->seen = o->trees;
+    return o->stack.n ? stack_changes(&o->trees, o->mem, &o->seen, ret, &o->e)
+                      : changes_read(&o->trees, o->mem, ret, &o->e);
+}
+
 /* The same for what changes the workspace: no box may be writing to the layer. */
 static int open_idle(const struct pinfold_layer_options *given, struct opened_layer *o)
 {
     int r = open_wanted(given, true, o);
-    return r < 0 ? r : layer_take(&o->layer, false, &o->lock, &o->e);
+    return r < 0 ? r : layer_share(&o->layer, &o->lock, &o->e);
 }
 
 /* ---- as values ---- */
@@ -277,7 +294,7 @@ static void put_layer_change(struct json *j, const struct layer_trees *t, const 
 static int put_git(struct opened_layer *o, const struct changes *all, struct json *j)
 {
     auto_buf struct buf out = BUF(1u << 20);
-    int r = gitbox_words(&o->trees, all, o->mem, &out, &o->e);
+    int r = gitbox_words(&o->seen, all, o->mem, &out, &o->e);
     struct str text = buf_view(&out);
     json_array(j, "git");
     while (text.n) {
@@ -310,8 +327,8 @@ int pinfold_layer_diff_report(const struct pinfold_layer_options *options, int c
     size_t *other = NULL;
     int r = open_wanted(options, false, &o);
     if (r == 0)
-        r = changes_read(&o.trees, o.mem, &all, &o.e);
-    if (r == 0 && (!(take = wanted_changes(&o, &all)) || renames_find(&o.trees, &all, take, o.mem, &other) < 0))
+        r = read_shown(&o, &all);
+    if (r == 0 && (!(take = wanted_changes(&o, &all)) || renames_find(&o.seen, &all, take, o.mem, &other) < 0))
         r = layers_no_memory(&o);
     if (r < 0 || !report)
         return report_give(report, r, &o.e, ret, error);
@@ -322,7 +339,7 @@ int pinfold_layer_diff_report(const struct pinfold_layer_options *options, int c
     json_array(&j, "changes");
     for (size_t i = 0; i < all.n; i++) {
         if (take[i])
-            put_layer_change(&j, &o.trees, &all.all[i], other[i] ? all.all[other[i] - 1].path : NULL, count != 0);
+            put_layer_change(&j, &o.seen, &all.all[i], other[i] ? all.all[other[i] - 1].path : NULL, count != 0);
     }
     json_array_end(&j);
     r = put_git(&o, &all, &j);
@@ -399,7 +416,7 @@ static int put_patches(struct opened_layer *o, const struct changes *all, const 
         const char *why = NULL, *path = all->all[i].path;
         if (!take[i])
             continue;
-        int r = other[i] ? 1 : patch_of(&o->trees, &all->all[i], &out, &why, &o->e);
+        int r = other[i] ? 1 : patch_of(&o->seen, &all->all[i], &out, &why, &o->e);
         if (other[i] && all->all[i].kind == CHANGE_ADDED)
             patch_of_rename(&all->all[other[i] - 1], &all->all[i], &out);
         int no = r < 0 ? 0 : write_patch(fd, &out);
@@ -430,13 +447,14 @@ int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, str
     int r = open_wanted(options, false, &o);
     if (r == 0 && o.chosen)
         r = check_wanted(&o, options);
+    o.seen = o.trees;
     if (r == 0)
-        r = changes_read(&o.trees, o.mem, &all, &o.e);
+        r = o.chosen ? changes_read(&o.trees, o.mem, &all, &o.e) : read_shown(&o, &all);
     if (r == 0 && o.chosen)
         r = layer_choose(&o.trees, &all, o.paths, false, o.mem, &take, &done, &o.e);
     if (r == 0 && !o.chosen)
         take = wanted_changes(&o, &all);
-    if (r == 0 && (!take || renames_find(&o.trees, &all, take, o.mem, &other) < 0))
+    if (r == 0 && (!take || renames_find(&o.seen, &all, take, o.mem, &other) < 0))
         r = layers_no_memory(&o);
     if (r == 0)
         r = put_patches(&o, &all, take, other, fd, &done);
@@ -460,10 +478,10 @@ int pinfold_layer_tool(const struct pinfold_layer_options *options, const char *
     struct changes all = {0};
     int r = open_wanted(options, false, &o), status = 0;
     if (r == 0)
-        r = changes_read(&o.trees, o.mem, &all, &o.e);
+        r = read_shown(&o, &all);
     const bool *take = r == 0 ? wanted_changes(&o, &all) : NULL;
     if (r == 0)
-        r = take ? layer_tool(&o.trees, &all, take, tool, o.mem, &done, &status, &o.e) : layers_no_memory(&o);
+        r = take ? layer_tool(&o.seen, &all, take, tool, o.mem, &done, &status, &o.e) : layers_no_memory(&o);
     if (r < 0 || !report)
         return report_give(report, r, &o.e, ret, error);
     struct json j = JSON_TREE(&report->values);

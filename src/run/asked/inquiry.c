@@ -1,0 +1,294 @@
+/*
+ * `pinfold why` in a box. The answer comes from pinfold outside, which knows more than the box may: names that are hidden,
+ * where things are on the host, the policy's files. So what is said depends only on the policy's rule for the very path
+ * that was asked for, and on what the box can see there itself:
+ *
+ * - A path of which any part is hidden or absent by a rule is "hidden", whether or not the host has it, and the host is not
+ *   looked at. In a directory that is the box's own it is for the box to look.
+ * - No link is followed for the box: whoever asks has resolved the path in the box. An answer about another path than the
+ *   one that was asked for is thrown away.
+ * - Reasons, remedies and words for rules are those below, never texts with other paths, contents or files of the policy.
+ */
+#include "run/asked/inquiry.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "match/path.h"
+#include "run/asked/reason.h"
+#include "run/nested.h"
+#include "supervisor/run.h"
+
+#define INQUIRY_MEMORY  (16u << 20)
+#define INQUIRY_WAIT_MS 10000
+
+/* ---- outside: what the box is told ---- */
+
+static const struct told_cause {
+    enum why_cause cause;
+    const char *name, *reason, *outside; /* `%s`: what was asked for */
+} told_causes[] = {
+    {WHY_CAUSE_HOST, "host", "it does not exist, or ordinary permissions refuse it: that is not the sandbox", ""},
+    {WHY_CAUSE_READ_ONLY, "read-only", "it is outside of what the box can write",
+     "whoever started the box can allow it with --rw %s, if that exists; else do it outside the box"},
+    {WHY_CAUSE_HIDDEN, "hidden", "a rule hides it; whether it exists the box is not told",
+     "whoever started the box can show it with --ro %s"},
+    {WHY_CAUSE_PROTECTED, "protected", "a rule protects it",
+     "whoever started the box can change the rule, or do it outside the box"},
+    {WHY_CAUSE_GUARDED, "guarded", "tools on the host act on this name by themselves",
+     "do it outside the box, or whoever started the box can allow the name with --guard-allow"},
+    {WHY_CAUSE_OWN, "own", "it is pinfold's own", "it cannot be changed in a box; change it outside"},
+    {WHY_CAUSE_KERNEL, "kernel", "no box has the kernel's settings and devices, but for the usual ones",
+     "do it outside the box: no option allows it"},
+    {WHY_CAUSE_NO_NETWORK, "no-network", "the box has no network",
+     "whoever started the box can allow the host with --allow %s"},
+    {WHY_CAUSE_NO_RULE, "no-rule", "no rule allows this host and port",
+     "whoever started the box can allow the host with --allow %s"},
+    {WHY_CAUSE_ADDRESS, "no-rule", "no rule allows this host and port",
+     "whoever started the box can allow the host with --allow %s"},
+    {WHY_CAUSE_DENY_RULE, "deny-rule", "a rule denies it", "whoever started the box can remove the rule"},
+    {WHY_CAUSE_METADATA, "metadata", "at this address a cloud hands out the machine's credentials",
+     "give the command credentials of its own"},
+    {WHY_CAUSE_LOOPBACK, "loopback", "this is the box's own loopback; the host's services are not there",
+     "whoever started the box can let it reach one service of the host with --reach"},
+    {WHY_CAUSE_SOCKET, "socket", "it is a socket of the host that no rule names",
+     "whoever started the box can allow it with --unix-socket %s"},
+};
+
+static void inform(struct inquiry_answer *a, enum why_verdict verdict, const char *cause, const char *reason)
+{
+    a->verdict = (int32_t)verdict;
+    snprintf(a->cause, sizeof a->cause, "%s", cause);
+    snprintf(a->reason, sizeof a->reason, "%s", reason);
+}
+
+static void tell_cause(struct inquiry_answer *a, enum why_cause cause, const char *target)
+{
+    const struct told_cause *t = told_causes; /* the host's, for what is none of the box's */
+    for (size_t i = 0; i < sizeof told_causes / sizeof *told_causes; i++) {
+        if (told_causes[i].cause == cause)
+            t = &told_causes[i];
+    }
+    inform(a, WHY_REFUSED, t->name, t->reason);
+    const char *at = strstr(t->outside, "%s");
+    const int head = at ? (int)(at - t->outside) : (int)strlen(t->outside);
+    snprintf(a->outside, sizeof a->outside, "%.*s%s%s", head, t->outside, at ? target : "", at ? at + 2 : "");
+}
+
+/* The rule's first word, and where it is from as far as that names no file. A guarded name is in the path that was asked for. */
+static void tell_rule(struct inquiry_answer *a, const struct why *said)
+{
+    const char *rule = said->rule ? said->rule : "", *from = said->origin ? said->origin : "";
+    const bool whole = str_starts(str_of(rule), STR("guarded name ")) || same(rule, "net none") ||
+                       same(rule, "net allow") || same(rule, "net host") || same(rule, "unix socket");
+    snprintf(a->rule, sizeof a->rule, "%.*s", whole ? (int)strlen(rule) : (int)strcspn(rule, " "), rule);
+    if (from[0] == '-')
+        snprintf(a->origin, sizeof a->origin, "%.*s", (int)strcspn(from, " ="), from);
+    else
+        snprintf(a->origin, sizeof a->origin, "%s", strchr(from, '/') ? "a policy file" : from);
+    snprintf(a->mechanism, sizeof a->mechanism, "%s", said->mechanism ? said->mechanism : "");
+    a->no = said->no;
+}
+
+static void answer_file(const struct pinfold_policy *p, enum why_act act, const char *asked, struct arena *mem,
+                        struct inquiry_answer *a)
+{
+    struct prepared n;
+    struct why said;
+    struct err ignored = {0};
+    const char *path = asked[0] == '/' ? path_clean(mem, asked) : NULL;
+    if (!path || !same(path, asked)) {
+        inform(a, WHY_UNKNOWN, "none", "the path is not one without links and dots");
+        a->verdict = -1;
+        return;
+    }
+    if (reason_ask(p, WHY_READ, "/", mem, &said, &n, &ignored) < 0) /* for the plan */
+        return;
+    const bool other_user = geteuid() == 0 && n.plan->image->uid != 0; /* who may see less than we do */
+    switch (other_user ? WHY_SHOWN_NOT_KNOWN : why_shown(n.plan, path, mem)) {
+    case WHY_SHOWN_NOT:
+        tell_cause(a, WHY_CAUSE_HIDDEN, path);
+        snprintf(a->rule, sizeof a->rule, "hide");
+        break;
+    case WHY_SHOWN_OWN:
+        if (act == WHY_WRITE || act == WHY_CREATE)
+            inform(a, WHY_ALLOWED, "none", "the box has a directory of its own there");
+        else
+            inform(a, WHY_UNKNOWN, "none", "the box has a directory of its own there: it has what the box put there");
+        break;
+    case WHY_SHOWN_NOT_KNOWN:
+        snprintf(a->reason, sizeof a->reason, "this box is not told about files; ask whoever started it");
+        break;
+    case WHY_SHOWN:
+        if (why_ask(n.plan, act, path, mem, &said, &ignored) < 0)
+            break;
+        if (said.verdict == WHY_ALLOWED)
+            inform(a, WHY_ALLOWED, "none", "it is allowed");
+        else if (said.verdict == WHY_UNKNOWN)
+            inform(a, WHY_UNKNOWN, "none", "it depends on contents that are judged, or on the box's own processes");
+        else
+            tell_cause(a, said.cause, path);
+        if (!same(said.target, path)) { /* a link of the host's, or it changed meanwhile */
+            inform(a, WHY_UNKNOWN, "none", "it leads elsewhere; ask for the path that it leads to");
+            a->outside[0] = 0;
+        } else {
+            tell_rule(a, &said);
+        }
+    }
+    prepared_free(&n);
+}
+
+static void answer_connect(const struct pinfold_policy *p, const char *target, struct arena *mem,
+                           struct inquiry_answer *a)
+{
+    struct prepared n;
+    struct why said;
+    struct err e = {0};
+    if (reason_ask(p, WHY_CONNECT, target, mem, &said, &n, &e) < 0) {
+        snprintf(a->reason, sizeof a->reason, "%.250s", e.text);
+        return;
+    }
+    if (said.verdict == WHY_ALLOWED)
+        inform(a, WHY_ALLOWED, "none", "it is allowed");
+    else if (said.verdict == WHY_UNKNOWN)
+        inform(a, WHY_UNKNOWN, "none", "a person is asked");
+    else
+        tell_cause(a, said.cause, target);
+    tell_rule(a, &said);
+    prepared_free(&n);
+}
+
+void inquiry_answer(void *ctx, const char *act_name, const char *target, struct inquiry_answer *ret)
+{
+    const struct pinfold_policy *p = ctx;
+    const enum why_act act = why_act_of(act_name);
+    auto_arena struct arena *mem = arena_new(INQUIRY_MEMORY);
+    ret->verdict = -1;
+    snprintf(ret->reason, sizeof ret->reason, "pinfold cannot answer that now");
+    if (!mem || act == WHY_ACTS)
+        return;
+    if (act == WHY_SIGNAL)
+        inform(ret, WHY_UNKNOWN, "none", "a process that the box sees can be signalled, and no other");
+    else if (act == WHY_CONNECT && !strchr(target, '/'))
+        answer_connect(p, target, mem, ret);
+    else
+        answer_file(p, act, target, mem, ret);
+}
+
+/* ---- inside: asking ---- */
+
+/* `target` as the box has it: absolute, links followed as far as something is there. */
+static int resolve(const char *target, char path[PATH_MAX], struct err *e)
+{
+    char whole[2 * PATH_MAX], here[PATH_MAX] = "", rest[PATH_MAX] = "";
+    if (target[0] != '/' && !getcwd(here, sizeof here))
+        return err_sys(e, ERR_SYSTEM, errno, "cannot say where this is");
+    int n = snprintf(whole, sizeof whole, "%s%s%s", here, here[0] ? "/" : "", target);
+    while (n > 0 && n < PATH_MAX && !realpath(whole, path)) {
+        char *slash = strrchr(whole, '/'), before[PATH_MAX];
+        if (!slash || (errno != ENOENT && errno != EACCES && errno != ENOTDIR && errno != EPERM))
+            return err_sys(e, ERR_SYSTEM, errno, "cannot look at '%s'", target);
+        snprintf(before, sizeof before, "%s", rest);
+        if (same(slash, "/.."))
+            return err_say(e, ERR_POLICY, "'%s' goes up from what is not there", target);
+        if (slash[1] && !same(slash, "/.") && snprintf(rest, sizeof rest, "%s%s", slash, before) >= (int)sizeof rest)
+            n = -1;
+        slash[slash == whole] = 0;
+    }
+    if (n < 0 || n >= PATH_MAX || strlen(path) + strlen(rest) >= INQUIRY_TARGET)
+        return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "cannot ask about '%.60s...'", target);
+    strcpy(path[1] ? path + strlen(path) : path, rest);
+    return 0;
+}
+
+/* The program that a shell would find. */
+static const char *command_of(const char *name, char room[PATH_MAX])
+{
+    const char *path = getenv("PATH");
+    while (path && *path) {
+        const int n = (int)strcspn(path, ":");
+        if (n && snprintf(room, PATH_MAX, "%.*s/%s", n, path, name) < PATH_MAX && access(room, F_OK) == 0)
+            return room;
+        path += n + (path[n] == ':');
+    }
+    return name;
+}
+
+static int connect_outside(struct err *e)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    struct timeval wait = {.tv_sec = INQUIRY_WAIT_MS / 1000};
+    auto_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    memcpy(at.sun_path + 1, INQUIRY_NAME, sizeof INQUIRY_NAME - 1);
+    const socklen_t n = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof INQUIRY_NAME);
+    if (fd < 0 || connect(fd, (const void *)&at, n) < 0) {
+        const bool busy = fd >= 0 && errno == EAGAIN;
+        return err_say(e, ERR_CANNOT,
+                       busy ? "this box asked too much; ask again in a second"
+                            : "this box cannot ask the pinfold outside of it; ask whoever started it");
+    }
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+    return take_fd(&fd);
+}
+
+static void put_inquiry(enum why_act act, const char *asked, const char *target, const struct inquiry_answer *a,
+                        struct json *j)
+{
+    static const char *const verdicts[] = {
+        [WHY_ALLOWED] = "allowed", [WHY_REFUSED] = "refused", [WHY_UNKNOWN] = "unknown"};
+    json_object(j, NULL);
+    json_int(j, "v", 1);
+    json_text(j, "action", why_act_name(act));
+    json_text(j, "asked", asked);
+    json_text(j, "target", target);
+    json_text(j, "verdict", verdicts[a->verdict]);
+    json_text(j, "reason", a->reason);
+    json_text_or_null(j, "rule", a->rule[0] ? a->rule : NULL);
+    json_text_or_null(j, "origin", a->origin[0] ? a->origin : NULL);
+    json_text(j, "cause", a->cause);
+    json_text_or_null(j, "mechanism", a->mechanism[0] ? a->mechanism : NULL);
+    json_text_or_null(j, "errno", box_errno_name(a->no));
+    json_bool(j, "sandbox", !same(a->cause, "host"));
+    if (a->outside[0]) {
+        json_object(j, "remedy");
+        json_text(j, "outside", a->outside);
+        json_object_end(j);
+    } else {
+        json_null(j, "remedy");
+    }
+    json_object_end(j);
+}
+
+int inquiry_ask(enum why_act act, const char *target, struct json *j, struct err *e)
+{
+    struct inquiry asked = {0};
+    struct inquiry_answer a;
+    char path[PATH_MAX], room[PATH_MAX];
+    const bool file = act != WHY_SIGNAL && (act != WHY_CONNECT || strchr(target, '/'));
+    if (!nested_in_box())
+        return err_say(e, ERR_POLICY, "why: no policy was given, and this is no box");
+    if (!target[0] || strlen(target) >= sizeof asked.target)
+        return err_say(e, ERR_POLICY, "%s: the target is empty or too long", why_act_name(act));
+    int r = file ? resolve(act == WHY_EXEC && !strchr(target, '/') ? command_of(target, room) : target, path, e) : 0;
+    if (r < 0)
+        return r;
+    auto_fd int fd = connect_outside(e);
+    if (fd < 0)
+        return fd;
+    snprintf(asked.act, sizeof asked.act, "%s", why_act_name(act));
+    snprintf(asked.target, sizeof asked.target, "%s", file ? path : target);
+    if (send(fd, &asked, sizeof asked, MSG_NOSIGNAL) != sizeof asked || recv(fd, &a, sizeof a, 0) != sizeof a)
+        return err_say(e, ERR_CANNOT, "the pinfold outside of this box did not answer");
+    a.cause[sizeof a.cause - 1] = a.reason[sizeof a.reason - 1] = a.rule[sizeof a.rule - 1] = 0;
+    a.origin[sizeof a.origin - 1] = a.mechanism[sizeof a.mechanism - 1] = a.outside[sizeof a.outside - 1] = 0;
+    if (a.verdict < 0 || a.verdict > WHY_UNKNOWN)
+        return err_say(e, ERR_CANNOT, "%s", a.reason);
+    put_inquiry(act, target, asked.target, &a, j);
+    return a.verdict;
+}
