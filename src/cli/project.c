@@ -118,7 +118,7 @@ static void serve_remote(const struct ask *a)
         return; /* it has ended already */
     int64_t pid = pinfold_value_number(pinfold_value_get(pinfold_report_value(report), "pid"));
     pinfold_report_free(report);
-    if (pid > 0 && host_remote_serve(&shelf, checkout, used_box.word, (int)pid, why, sizeof why) < 0)
+    if (pid > 0 && host_remote_serve(&shelf, checkout, used_box.word, used_box.options, (int)pid, why, sizeof why) < 0)
         complain("%s", why);
 }
 
@@ -175,10 +175,13 @@ bool project_branch_run(struct ask *a)
     }
     a->dir = used_box.cwd;
     /* As long as this process lives; a session of the branch serves it, too. */
-    if (!a->explain && shelf_of(checkout, &shelf, why, sizeof why) == 0 &&
-        host_remote_serve(&shelf, checkout, used_box.word, (int)getpid(), why, sizeof why) < 0)
-        complain("%s", why);
-    return true;
+    int r = 0;
+    a->policy[a->n_policy] = (struct pinfold_option){0};
+    if (!a->explain && shelf_of(checkout, &shelf, why, sizeof why) == 0)
+        r = host_remote_serve(&shelf, checkout, used_box.word, a->policy, (int)getpid(), why, sizeof why);
+    if (r < 0)
+        complain("%s: %s", a->agent, why);
+    return r != -EBUSY; /* a push would be judged by other rules than this box's */
 }
 
 /*
