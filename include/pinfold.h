@@ -207,6 +207,9 @@ struct pinfold_run_options {
     /* Called for each refusal as it is found, on the thread of pinfold_run(); its texts are valid during the call. NULL: not. */
     void (*denied)(void *ctx, const struct pinfold_denial *denial);
     void *denied_ctx;
+    /* A kept layer (ID, the beginning of one, or name) that the new layer of `cow` stands on: the command sees the workspace
+       through it, and it is not changed. With `cow` NULL a layer without a name is made. NULL: none. */
+    const char *cow_from;
 };
 PINFOLD_PUBLIC int pinfold_run(struct pinfold_policy *policy, const struct pinfold_run_options *options,
                                struct pinfold_result **ret, struct pinfold_error *error);
@@ -314,6 +317,8 @@ struct pinfold_session_options {
     const char *cow;
     /* Where its commands start, as a path in the box; NULL: as the policy says. For a session that is started. */
     const char *cwd;
+    /* As of struct pinfold_run_options. -ESTALE if the session runs with a layer that does not stand on this one. */
+    const char *cow_from;
 };
 /* Finds the session, or starts it if there is none. Concurrent callers get the same session. */
 PINFOLD_PUBLIC int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_session_options *options,
@@ -542,12 +547,12 @@ struct pinfold_layer_options {
 };
 /*
  * What the layer changes:
- *     {"layer":{"id","name"|null,"workspace","created"},"interrupted":false,"changes":[{"path","kind":"added|edited|deleted",
+ *     {"layer":{"id","name"|null,"workspace","created","from"|null},"interrupted":false,"changes":[{"path","kind":"added|edited|deleted",
  *      "what":["content","mode","type","attributes","owner"],"alarms":["guarded","link-out","special","setuid",
  *      "executable","git","link-place"],"waits":false,"old":{"type","mode","size","target"}|null,"new":...,"conflict":null|"..."}],
  *      "git":["sentence"]}
  * A path that is no UTF-8 also has "path_base64". "waits": apply wants this path named itself. "conflict": what the host did
- * meanwhile. A new file with the bytes of a deleted one has "renamed_from", that one "renamed_to". `count` adds "lines_added" and "lines_removed" of texts. -ENOENT: there is no such layer.
+ * meanwhile, or that a layer below ("from") has not landed there. A new file with the bytes of a deleted one has "renamed_from", that one "renamed_to". `count` adds "lines_added" and "lines_removed" of texts. -ENOENT: there is no such layer.
  */
 PINFOLD_PUBLIC int pinfold_layer_diff_report(const struct pinfold_layer_options *options, int count,
                                              struct pinfold_report **ret, struct pinfold_error *error);
@@ -577,6 +582,7 @@ PINFOLD_PUBLIC int pinfold_layer_hunks_report(const struct pinfold_layer_options
  * Applies changes to the workspace, each path completely or not at all, and completes first what was interrupted. What the
  * host changed meanwhile is refused, and guarded names unless one of `paths` is that very path:
  *     {"layer":...,"resumed":false,"number":1,"done":[{"path"}],"refused":[{"path","why"}],"git":["sentence"]}
+ * While a box uses the layer it is refused with -EBUSY, unless that is a session, which is told afterwards.
  * With `to` a copy or another checkout of the workspace gets the changes, where a path is there what the box began with; undo with the
  * same `to` takes them back.
  */
@@ -587,13 +593,13 @@ PINFOLD_PUBLIC int pinfold_layer_apply_report(const struct pinfold_layer_options
 PINFOLD_PUBLIC int pinfold_layer_undo_report(const struct pinfold_layer_options *options, uint64_t number,
                                              struct pinfold_report **ret, struct pinfold_error *error);
 /*
- * All layers: {"layers":[{"id","name"|null,"workspace","created","state":"kept|used|unsynced|doubtful","bytes","applies","undo_bytes"}]}. "unsynced": its
+ * All layers: {"layers":[{"id","name"|null,"workspace","created","from"|null,"state":"kept|used|unsynced|doubtful","bytes","applies","undo_bytes"}]}. "unsynced": its
  * box was killed, and the machine has not stopped since; "doubtful": it has, so files may be damaged. "bytes" on the disk. "applies":
  * those that undo can take back, and "undo_bytes" what is kept for that.
  */
 PINFOLD_PUBLIC int pinfold_layers_report(struct pinfold_report **ret, struct pinfold_error *error);
-/* Removes the layer with its changes and what undo kept: {"layer":...}. Refused while a box uses it or an apply of it is
-   not finished. */
+/* Removes the layer with its changes and what undo kept: {"layer":...}. Refused while a box uses it, another layer stands on
+   it, or an apply of it is not finished. */
 PINFOLD_PUBLIC int pinfold_layer_discard_report(const struct pinfold_layer_options *options,
                                                 struct pinfold_report **ret, struct pinfold_error *error);
 /* JSON Schema (draft 2020-12) of the policy language; malloc()ed. */

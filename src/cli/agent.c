@@ -120,7 +120,7 @@ int verb_start(struct ask *a)
                                     .words = a->words,
                                     .unattended = a->unattended,
                                     .look_only = a->explain,
-                                    .layered = a->cow != NULL};
+                                    .layered = a->cow || a->cow_from};
     if (entry_agent_begin(&ask, &b, &error) < 0) {
         (void)fail(&error);
         return STATUS_SANDBOX;

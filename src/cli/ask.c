@@ -203,6 +203,7 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                  {"passes", offsetof(struct ask, passes)},
                  {"answers", offsetof(struct ask, answers)},
                  {"cow", offsetof(struct ask, cow)},
+                 {"cow-from", offsetof(struct ask, cow_from)},
                  {"cow-then", offsetof(struct ask, cow_then)},
                  {"policy-text", offsetof(struct ask, text)},
                  {"result", offsetof(struct ask, result)},

@@ -43,7 +43,7 @@ int verb_login(struct ask *a)
         complain("login: missing argument: the agent's name (pinfold agent list)");
         return STATUS_USAGE;
     }
-    if (a->cow || a->unattended || a->json) {
+    if (a->cow || a->cow_from || a->unattended || a->json) {
         complain("login: --cow, --unattended and --json are not for a login");
         return STATUS_USAGE;
     }

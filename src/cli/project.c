@@ -182,7 +182,7 @@ static void serve_remote(const struct ask *a)
         return; /* it has ended already */
     int64_t pid = pinfold_value_number(pinfold_value_get(pinfold_report_value(report), "pid"));
     pinfold_report_free(report);
-    if (pid > 0 && host_remote_serve(&shelf, checkout, used_box.word, (int)pid, why, sizeof why) < 0)
+    if (pid > 0 && host_remote_serve(&shelf, checkout, used_box.word, used_box.options, (int)pid, why, sizeof why) < 0)
         complain("%s", why);
 }
 
@@ -222,7 +222,7 @@ bool project_branch_run(struct ask *a)
 {
     char real[PATH_MAX], why[PATH_MAX + 512] = "";
     struct shelf shelf;
-    if (a->cow) {
+    if (a->cow || a->cow_from) {
         complain("--branch and --cow exclude each other: a branch's box changes its own worktree, which is not the "
                  "workspace");
         return false;
@@ -239,10 +239,13 @@ bool project_branch_run(struct ask *a)
     }
     a->dir = used_box.cwd;
     /* As long as this process lives; a session of the branch serves it, too. */
-    if (!a->explain && shelf_of(checkout, &shelf, why, sizeof why) == 0 &&
-        host_remote_serve(&shelf, checkout, used_box.word, (int)getpid(), why, sizeof why) < 0)
-        complain("%s", why);
-    return true;
+    int r = 0;
+    a->policy[a->n_policy] = (struct pinfold_option){0};
+    if (!a->explain && shelf_of(checkout, &shelf, why, sizeof why) == 0)
+        r = host_remote_serve(&shelf, checkout, used_box.word, a->policy, (int)getpid(), why, sizeof why);
+    if (r < 0)
+        complain("%s: %s", a->agent, why);
+    return r != -EBUSY; /* a push would be judged by other rules than this box's */
 }
 
 /*
@@ -278,8 +281,8 @@ int project_shell(struct ask *a)
 {
     char real[PATH_MAX];
     const char *path = a->n_words ? a->words[0] : ".";
-    bool other = a->n_policy || a->session || a->cow || a->cow_then || a->no_layers || a->text || a->settings_format ||
-                 a->json || a->control || a->result || a->scope || a->dir || getenv("PINFOLD");
+    bool other = a->n_policy || a->session || a->cow || a->cow_from || a->cow_then || a->no_layers || a->text ||
+                 a->settings_format || a->json || a->control || a->result || a->scope || a->dir || getenv("PINFOLD");
     if (a->branch && other) {
         complain(
             "shell: --branch opens a shell in the session of the branch, whose policy is the project's: it takes no "

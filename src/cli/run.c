@@ -84,6 +84,7 @@ int run_command(struct ask *a, const char *const *argv)
                                     .say = say_line,
                                     .say_ctx = &lines,
                                     .cow = a->cow,
+                                    .cow_from = a->cow_from,
                                     .foreground = 1,
                                     .use_fds = 1,
                                     .stdin_fd = a->closed_stdio & 1 ? -1 : 0,

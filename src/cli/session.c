@@ -26,6 +26,7 @@ static struct pinfold_session_options session_options(const struct ask *a, const
                                             .scope = a->scope,
                                             .recreate = a->recreate,
                                             .cow = a->cow,
+                                            .cow_from = a->cow_from,
                                             .cwd = a->session_dir            ? a->session_dir
                                                    : a->verb == VERB_SESSION ? a->dir
                                                                              : NULL};

@@ -134,6 +134,8 @@ const struct own_flag own_flags[] = {
      "Answer for this running session; give the policy options that it was started with."},
     {0, "cow", "[=NAME]", VERB_RUN | VERB_SHELL | VERB_SESSION | VERB_START,
      "Copy-on-write: changes to the workspace go to a layer (pinfold diff, apply, discard); a named one stays."},
+    {0, "cow-from", "LAYER", VERB_RUN | VERB_SHELL | VERB_SESSION | VERB_START,
+     "A new layer that stands on this kept one: the box sees the workspace with its changes (implies --cow)."},
     {0, "cow-then", "ask|keep|apply|discard", VERB_RUN | VERB_SHELL | VERB_START,
      "After --cow: ask, keep the layer (default), apply it if the command ended with status 0, or remove it."},
     {0, "recreate", NULL, VERB_RUN | VERB_SHELL | VERB_SESSION,

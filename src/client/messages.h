@@ -35,14 +35,15 @@
     F(TEXT, cwd)                                                                                                       \
     FIELDS_DESCRIPTORS(F)                                                                                              \
     F(NUMBER, capture) F(NUMBER, capture_max) F(NUMBER, say) F(NUMBER, ask) F(NUMBER, output) F(NUMBER, control)            \
-    F(TEXT, cow) F(TEXT, id) F(NUMBER, guess_all) F(NUMBER, ask_writes) F(TEXT, events) F(NUMBER, denied)
+    F(TEXT, cow) F(TEXT, cow_from) F(TEXT, id) F(NUMBER, guess_all) F(NUMBER, ask_writes) F(TEXT, events)                   \
+    F(NUMBER, denied)
 #define FIELDS_wrap(F)   FIELDS_POLICY(F) F(LIST, argv)
 #define FIELDS_doctor(F) F(NUMBER, format) F(NUMBER, verify)
 #define FIELDS_schema(F) FIELDS_NOTHING(F)
 #define FIELDS_trust(F)  F(TEXT, path) F(NUMBER, withdraw)
 #define FIELDS_log(F)    F(NUMBER, follow) F(TEXT, session) F(TEXT, since) F(NUMBER, verify) F(NUMBER, head) F(TEXT, head_was)
 #define FIELDS_judge(F)  F(TEXT, what) F(TEXT, path)
-#define FIELDS_ensure(F) FIELDS_POLICY(F) FIELDS_SESSION(F) F(NUMBER, recreate) F(TEXT, cow) F(TEXT, cwd)
+#define FIELDS_ensure(F) FIELDS_POLICY(F) FIELDS_SESSION(F) F(NUMBER, recreate) F(TEXT, cow) F(TEXT, cow_from) F(TEXT, cwd)
 #define FIELDS_open(F)   FIELDS_SESSION(F)
 #define FIELDS_stop(F)   FIELDS_SESSION(F) F(NUMBER, remove)
 #define FIELDS_list(F)   FIELDS_SESSION(F) F(NUMBER, some) /* 0: there were no options */

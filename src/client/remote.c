@@ -623,6 +623,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
                               .env = o.env,
                               .cwd = o.cwd,
                               .cow = o.cow,
+                              .cow_from = o.cow_from,
                               .id = o.id,
                               .capture = o.capture != 0,
                               .guess_all = o.guess_all != 0,

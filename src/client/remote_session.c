@@ -61,6 +61,7 @@ int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_s
                                        .scope = o.scope,
                                        .recreate = o.recreate != 0,
                                        .cow = o.cow,
+                                       .cow_from = o.cow_from,
                                        .cwd = o.cwd};
     const struct remote_along along = {.say = o.say, .say_ctx = o.say_ctx};
     r = remote_call(REQUEST_ensure, &ask, &along, &answer, &limits, &e);

@@ -13,6 +13,7 @@ int serve_ensure(struct request *q, const struct message_ensure *a, struct messa
                                               .recreate = a->recreate != 0,
                                               .say = serve_say,
                                               .cow = a->cow,
+                                              .cow_from = a->cow_from,
                                               .cwd = a->cwd};
     struct pinfold_session *session;
     struct pinfold_policy *policy;

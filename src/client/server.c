@@ -147,6 +147,7 @@ int serve_run(struct request *q, const struct message_run *a, struct message_res
                                     .env = a->env,
                                     .cwd = a->cwd,
                                     .cow = a->cow,
+                                    .cow_from = a->cow_from,
                                     .id = a->id,
                                     .guess_all = a->guess_all != 0,
                                     .ask_writes = a->ask_writes != 0,

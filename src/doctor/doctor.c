@@ -57,9 +57,10 @@ static void check_kernel(struct doctor_report *r)
           f->landlock_abi > 0 ? arena_printf(r->mem, "ABI %d", f->landlock_abi) : "not in this kernel, or not enabled",
           f->landlock_abi > 0 ? NULL : "boot with landlock in lsm= (and CONFIG_SECURITY_LANDLOCK)");
     check(r, f->notify ? CHECK_YES : CHECK_PART, "seccomp-notification",
-          f->notify ? "guarded names, hidden paths and sockets can be enforced"
-                    : "this kernel has no SECCOMP_RET_USER_NOTIF",
-          f->notify ? NULL : "inside another sandbox or container: allow seccomp user notification there");
+          f->notify   ? "guarded names, hidden paths and sockets can be enforced"
+          : f->around ? "the box around this one has the one supervisor that the kernel allows"
+                      : "this kernel has no SECCOMP_RET_USER_NOTIF",
+          f->notify || f->around ? NULL : "inside another sandbox or container: allow seccomp user notification there");
     check(r, f->overlay ? CHECK_YES : CHECK_PART, "overlay",
           f->overlay ? "private layers over caches"
                      : "no overlay file system in a user namespace: caches are redirected",
@@ -191,6 +192,10 @@ static void check_box(struct doctor_report *r)
     features lost = 0;
     const char *how = "";
 
+    if (r->facts.around && nested_allowed() && r->facts.tier == TIER_NAMESPACES) {
+        check(r, CHECK_PART, "box", "this runs in a pinfold box, whose guard enforces the rules of boxes in it", NULL);
+        return;
+    }
     if (nested_in_box()) {
         check(r, CHECK_NO, "box", "this already runs in a pinfold box", "run doctor outside");
         return;
@@ -475,6 +480,8 @@ static int doctor(bool verify, struct doctor_report *ret, struct err *e)
     (void)uname(&ret->host);
     ret->facts.uid = getuid();
     ret->facts.gid = getgid();
+    ret->facts.nested = nested_in_box();
+    ret->facts.around = ret->facts.nested ? nested_around(mem, NULL) : NULL;
     int error = engine_native.probe(&ret->facts, mem, true, e);
     if (error < 0)
         return error;

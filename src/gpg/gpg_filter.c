@@ -1,44 +1,20 @@
 /*
- * The loop of the gpg-agent's filter. Each client has a connection to the agent of its own, because the agent keeps there which key was
- * chosen and what is to be signed. One line at a time: it is read, decided, written anew for the agent; of the answer only what
- * answers this line goes back.
+ * The gpg-agent's protocol of its filter. One line at a time: it is read, decided, written anew for the agent; of the answer only what
+ * answers this line goes back. The loop around it is in ssh/clients.c.
  */
 #include "gpg/gpg_filter.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "ssh/filter.h"
-#include "sys/fd.h"
-#include "sys/poll.h"
+#include "ssh/clients.h"
 
-enum {
-    GPG_CLIENTS = 8,
-    LINE_ROOM = GPG_MAX_LINE + 2,
-    REPLY_ROOM = 32 << 10,
-    STEPS = 12,
-    STEP_ROOM = 300,
-    REFUSALS_MAX = 256
-};
+enum { GPG_CLIENTS = 8, LINE_ROOM = GPG_MAX_LINE + 2, REPLY_ROOM = 32 << 10, STEPS = 12, STEP_ROOM = 300 };
 
-enum gpg_state {
-    GPG_FREE,
-    GPG_WAITS,    /* for a connection to the agent */
-    GPG_READ,     /* a line comes from the box */
-    GPG_ASKED,    /* a person is asked */
-    GPG_TO_AGENT, /* `out` goes to the agent */
-    GPG_FROM_AGENT,
-    GPG_REPLY /* `reply` goes to the box */
-};
 struct gpg_client {
-    enum gpg_state state;
-    int box, agent;
-    uint32_t id;
-    char line[LINE_ROOM]; /* from the box */
+    struct key_client base; /* `room`: what goes to the box, REPLY_ROOM */
+    char line[LINE_ROOM];   /* from the box */
     size_t line_n;
     char from[LINE_ROOM]; /* from the agent */
     size_t from_n;
@@ -46,7 +22,6 @@ struct gpg_client {
     size_t out_n, out_at;
     char steps[STEPS][STEP_ROOM]; /* lines that still go there; only the answer to the last one goes back */
     size_t n_steps, at_step;
-    char *reply; /* REPLY_ROOM */
     size_t reply_n, reply_at;
     enum gpg_what what;
     bool greets;         /* the agent's first line and the options; then the box gets its own first line */
@@ -54,43 +29,26 @@ struct gpg_client {
     size_t key, about;
 };
 struct gpg_serving {
-    const struct gpg_filter *f;
-    struct gpg_client clients[GPG_CLIENTS];
-    uint32_t ids;
-    unsigned refusals;
-    int64_t second;
+    struct key_filter base;
+    const struct gpg_rules *rules;
     bool kept[GPG_MAX_KEYS], allowed[GPG_MAX_KEYS]; /* answers for the rest of the run, and which */
 };
-
-static void gpg_drop(struct gpg_client *c)
-{
-    sys_drop(&c->box);
-    sys_drop(&c->agent);
-    c->state = GPG_FREE;
-}
 
 static struct ssh_event event_of(const struct gpg_serving *s, const struct gpg_client *c, enum ssh_event_kind kind,
                                  const char *action, const char *why)
 {
-    struct ssh_event v = {.kind = kind, .id = c->id};
+    struct ssh_event v = {.kind = kind, .id = c->base.id};
     const bool sign = c->what == GPG_SIGN || c->what == GPG_KEY;
     snprintf(v.action, sizeof v.action, "%s", action);
-    snprintf(v.target, sizeof v.target, "%.120s", sign && c->chosen ? s->f->rules.keys[c->key].name : "gpg-agent");
+    snprintf(v.target, sizeof v.target, "%.120s", sign && c->chosen ? s->rules->keys[c->key].name : "gpg-agent");
     snprintf(v.why, sizeof v.why, "%s", why);
     return v;
 }
 
 static void gpg_tell(struct gpg_serving *s, const struct gpg_client *c, const char *action, const char *why)
 {
-    struct timespec now = {0};
     const struct ssh_event v = event_of(s, c, SSH_EVENT_REFUSED, action, why);
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec != s->second) {
-        s->second = now.tv_sec;
-        s->refusals = 0;
-    }
-    if (s->refusals++ < REFUSALS_MAX)
-        (void)send(s->f->events, &v, sizeof v, MSG_DONTWAIT | MSG_NOSIGNAL);
+    key_filter_refused(&s->base, &v);
 }
 
 /* ---- what goes to the box ---- */
@@ -98,10 +56,10 @@ static void gpg_tell(struct gpg_serving *s, const struct gpg_client *c, const ch
 static void put_reply(struct gpg_client *c, const char *text, size_t n)
 {
     if (c->reply_n + n > REPLY_ROOM) {
-        gpg_drop(c);
+        key_client_drop(&c->base);
         return;
     }
-    memcpy(c->reply + c->reply_n, text, n);
+    memcpy(c->base.room + c->reply_n, text, n);
     c->reply_n += n;
 }
 
@@ -109,8 +67,8 @@ static void reply_with(struct gpg_client *c, const char *text)
 {
     c->reply_n = c->reply_at = 0;
     put_reply(c, text, strlen(text));
-    if (c->state != GPG_FREE)
-        c->state = GPG_REPLY;
+    if (c->base.state != CLIENT_FREE)
+        c->base.state = CLIENT_REPLY;
 }
 
 static void reply_refused(struct gpg_serving *s, struct gpg_client *c, const char *action, const char *why,
@@ -133,7 +91,7 @@ static void next_step(struct gpg_client *c)
     c->out_n = (size_t)snprintf(c->out, sizeof c->out, "%s", c->steps[c->at_step++]);
     c->out_at = 0;
     c->from_n = 0;
-    c->state = GPG_TO_AGENT;
+    c->base.state = CLIENT_SEND;
 }
 
 static void begin_steps(struct gpg_client *c)
@@ -153,7 +111,7 @@ static void pass_line(struct gpg_client *c, const char *line)
 static void sign(struct gpg_serving *s, struct gpg_client *c)
 {
     char text[STEP_ROOM], *p = text;
-    const char *name = s->f->rules.keys[c->key].name;
+    const char *name = s->rules->keys[c->key].name;
     p += snprintf(text, sizeof text, "SETKEYDESC A+box+of+pinfold+signs+with+the+key%%0A");
     for (; *name && p - text < STEP_ROOM - 8; name++) {
         const bool plain = (*name >= '0' && *name <= '9') || ((*name | 32) >= 'a' && (*name | 32) <= 'z');
@@ -182,8 +140,7 @@ static void ask_to_sign(struct gpg_serving *s, struct gpg_client *c)
         return;
     }
     const struct ssh_event v = event_of(s, c, SSH_EVENT_ASK, "sign with", "");
-    c->state = GPG_ASKED;
-    if (send(s->f->events, &v, sizeof v, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof v)
+    if (!key_filter_asks(&s->base, &c->base, &v))
         sign_refused(s, c);
 }
 
@@ -192,12 +149,12 @@ static void ask_to_sign(struct gpg_serving *s, struct gpg_client *c)
 static void list_keys(struct gpg_serving *s, struct gpg_client *c)
 {
     char room[LINE_ROOM];
-    size_t n = gpg_list_line(&s->f->rules, room, sizeof room);
+    size_t n = gpg_list_line(s->rules, room, sizeof room);
     c->reply_n = c->reply_at = 0;
     put_reply(c, room, n);
     put_reply(c, "OK\n", 3);
-    if (c->state != GPG_FREE)
-        c->state = GPG_REPLY;
+    if (c->base.state != CLIENT_FREE)
+        c->base.state = CLIENT_REPLY;
 }
 
 static void take_known(struct gpg_serving *s, struct gpg_client *c, const struct gpg_request *r)
@@ -205,16 +162,16 @@ static void take_known(struct gpg_serving *s, struct gpg_client *c, const struct
     size_t i = 0;
     switch (r->what) {
     case GPG_HAVE:
-        reply_with(c, gpg_key_named(&s->f->rules, r->grips, &i) ? "OK\n" : GPG_ERR_LINE_NO_KEY);
+        reply_with(c, gpg_key_named(s->rules, r->grips, &i) ? "OK\n" : GPG_ERR_LINE_NO_KEY);
         break;
     case GPG_ABOUT: /* of others gpg learns that they are not there, which is no refusal worth a word */
-        if (gpg_key_named(&s->f->rules, r->grips, &c->about))
+        if (gpg_key_named(s->rules, r->grips, &c->about))
             pass_line(c, r->line);
         else
             reply_with(c, GPG_ERR_LINE_NO_KEY);
         break;
     case GPG_KEY:
-        c->chosen = gpg_key_named(&s->f->rules, r->grips, &c->key);
+        c->chosen = gpg_key_named(s->rules, r->grips, &c->key);
         c->hashed = false;
         if (c->chosen)
             pass_line(c, r->line);
@@ -228,7 +185,7 @@ static void take_known(struct gpg_serving *s, struct gpg_client *c, const struct
     case GPG_SIGN:
         if (!c->chosen || !c->hashed)
             reply_refused(s, c, "sign", "a signature without a key or a hash", GPG_ERR_LINE_FORBIDDEN);
-        else if (s->f->rules.confirm)
+        else if (s->rules->confirm)
             ask_to_sign(s, c);
         else
             sign(s, c);
@@ -263,7 +220,7 @@ static void take_line(struct gpg_serving *s, struct gpg_client *c, struct str li
         pass_line(c, r.line);
         break;
     case GPG_END:
-        gpg_drop(c);
+        key_client_drop(&c->base);
         break;
     default:
         take_known(s, c, &r);
@@ -286,17 +243,17 @@ static void answer_ended(struct gpg_serving *s, struct gpg_client *c, struct str
         return;
     }
     if (c->what == GPG_SIGN) {
-        const struct ssh_event v = event_of(s, c, SSH_EVENT_SIGNED, "sign", s->f->rules.keys[c->key].grip);
-        if (good && send(s->f->events, &v, sizeof v, MSG_NOSIGNAL) != (ssize_t)sizeof v)
-            _exit(1); /* what is not logged is not handed out */
+        const struct ssh_event v = event_of(s, c, SSH_EVENT_SIGNED, "sign", s->rules->keys[c->key].grip);
+        if (good)
+            key_filter_signed(&s->base, &v);
         c->chosen = c->hashed = false;
     }
     if (!good)
         c->reply_n = 0;
     put_reply(c, line.p, line.n);
     put_reply(c, "\n", 1);
-    if (c->state != GPG_FREE)
-        c->state = GPG_REPLY;
+    if (c->base.state != CLIENT_FREE)
+        c->base.state = CLIENT_REPLY;
 }
 
 static void take_agents_line(struct gpg_serving *s, struct gpg_client *c, struct str line)
@@ -324,14 +281,14 @@ static void take_agents_line(struct gpg_serving *s, struct gpg_client *c, struct
         c->out_n = (size_t)snprintf(c->out, sizeof c->out, "%s",
                                     str_starts(line, STR("INQUIRE PINENTRY_LAUNCHED")) ? "END\n" : "CAN\n");
         c->out_at = 0;
-        c->state = GPG_TO_AGENT;
+        c->base.state = CLIENT_SEND;
         return;
     case GPG_ANSWER_NOTHING:
         return;
     case GPG_ANSWER_BAD:
         break;
     }
-    gpg_drop(c);
+    key_client_drop(&c->base);
 }
 
 /* ---- bytes ---- */
@@ -352,159 +309,85 @@ static int read_line(int fd, char room[LINE_ROOM], size_t *n)
     }
 }
 
-static int write_some(int fd, const char *bytes, size_t n, size_t *at)
+static int step_line(struct key_filter *f, struct key_client *client)
 {
-    while (*at < n) {
-        ssize_t put = send(fd, bytes + *at, n - *at, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (put <= 0)
-            return put < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
-        *at += (size_t)put;
-    }
-    return 1;
-}
-
-static bool gpg_step(struct gpg_serving *s, struct gpg_client *c)
-{
-    int r;
-    switch (c->state) {
-    case GPG_READ:
-        r = read_line(c->box, c->line, &c->line_n);
+    struct gpg_serving *s = (struct gpg_serving *)(void *)f;
+    struct gpg_client *c = (struct gpg_client *)(void *)client;
+    int r = 0;
+    switch (client->state) {
+    case CLIENT_READ:
+        r = read_line(client->box, c->line, &c->line_n);
         if (r > 0) {
             const struct str line = {c->line, c->line_n - (c->line_n && c->line[c->line_n - 1] == '\r')};
             c->line_n = 0;
             take_line(s, c, line);
         }
         break;
-    case GPG_TO_AGENT:
-        r = write_some(c->agent, c->out, c->out_n, &c->out_at);
+    case CLIENT_SEND:
+        r = key_client_write(client->agent, c->out, c->out_n, &c->out_at);
         if (r > 0)
-            c->state = GPG_FROM_AGENT;
+            client->state = CLIENT_AGENT;
         break;
-    case GPG_FROM_AGENT:
-        r = read_line(c->agent, c->from, &c->from_n);
+    case CLIENT_AGENT:
+        r = read_line(client->agent, c->from, &c->from_n);
         if (r > 0) {
             const struct str line = {c->from, c->from_n};
             c->from_n = 0;
             take_agents_line(s, c, line);
         }
         break;
-    case GPG_REPLY:
-        r = write_some(c->box, c->reply, c->reply_n, &c->reply_at);
+    case CLIENT_REPLY:
+        r = key_client_write(client->box, client->room, c->reply_n, &c->reply_at);
         if (r > 0)
-            c->state = GPG_READ;
+            client->state = CLIENT_READ;
         break;
     default:
-        return false;
+        break;
     }
-    if (r < 0)
-        gpg_drop(c);
-    return r > 0 && c->state != GPG_FREE;
+    return r;
 }
 
-/* ---- clients ---- */
-
-static void gpg_accept(struct gpg_serving *s)
+/* The agent speaks first; then the options go to it, and the box gets a first line of ours. */
+static void greet(struct key_filter *f, struct key_client *client)
 {
-    struct gpg_client *c = NULL;
-    for (size_t i = 0; i < GPG_CLIENTS && !c; i++)
-        c = s->clients[i].state == GPG_FREE ? &s->clients[i] : NULL;
-    int fd = c ? accept4(s->f->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
-    if (fd < 0)
+    struct gpg_serving *s = (struct gpg_serving *)(void *)f;
+    struct gpg_client *c = (struct gpg_client *)(void *)client;
+    if (client->agent < 0) {
+        key_client_drop(client); /* as if there were no agent */
         return;
-    char *reply = c->reply;
-    *c =
-        (struct gpg_client){.state = GPG_WAITS, .box = fd, .agent = -1, .id = ++s->ids, .reply = reply, .greets = true};
-    const struct ssh_event v = {.kind = SSH_EVENT_CONNECT, .id = c->id};
-    if (send(s->f->events, &v, sizeof v, MSG_NOSIGNAL) != (ssize_t)sizeof v)
-        gpg_drop(c);
-}
-
-static void greet(struct gpg_serving *s, struct gpg_client *c)
-{
+    }
+    c->greets = true;
     begin_steps(c);
-    for (const char *const *o = s->f->rules.options; o && *o; o++)
+    for (const char *const *o = s->rules->options; o && *o; o++)
         add_step(c, *o);
-    c->state = GPG_FROM_AGENT;
+    client->state = CLIENT_AGENT;
 }
 
-static void gpg_order(struct gpg_serving *s)
+static void sign_answered(struct key_filter *f, struct key_client *client, bool allow, bool run)
 {
-    struct ssh_order o;
-    own_fd int fd = -1;
-    long n = sys_recv_fd(s->f->events, &o, sizeof o, &fd, MSG_DONTWAIT);
-    if (n == -EAGAIN || n == -EINTR)
-        return;
-    if (n <= 0)
-        _exit(0); /* the supervisor is gone, and with it the box */
-    struct gpg_client *c = NULL;
-    const enum gpg_state state = o.kind == SSH_ORDER_AGENT ? GPG_WAITS : GPG_ASKED;
-    for (size_t i = 0; n == (long)sizeof o && i < GPG_CLIENTS && !c; i++)
-        c = s->clients[i].state == state && s->clients[i].id == o.id ? &s->clients[i] : NULL;
-    if (!c)
-        return;
-    if (o.kind == SSH_ORDER_AGENT) {
-        c->agent = sys_taken(&fd);
-        if (c->agent < 0)
-            gpg_drop(c); /* as if there were no agent */
-        else
-            greet(s, c);
-        return;
-    }
-    if (o.run) {
+    struct gpg_serving *s = (struct gpg_serving *)(void *)f;
+    struct gpg_client *c = (struct gpg_client *)(void *)client;
+    if (run) {
         s->kept[c->key] = true;
-        s->allowed[c->key] = o.allow != 0;
+        s->allowed[c->key] = allow;
     }
-    if (o.allow)
+    if (allow)
         sign(s, c);
     else
         sign_refused(s, c);
 }
 
-static struct pollfd gpg_waits(const struct gpg_client *c)
-{
-    switch (c->state) {
-    case GPG_READ:
-        return (struct pollfd){.fd = c->box, .events = POLLIN};
-    case GPG_TO_AGENT:
-        return (struct pollfd){.fd = c->agent, .events = POLLOUT};
-    case GPG_FROM_AGENT:
-        return (struct pollfd){.fd = c->agent, .events = POLLIN};
-    case GPG_REPLY:
-        return (struct pollfd){.fd = c->box, .events = POLLOUT};
-    default:
-        return (struct pollfd){.fd = -1};
-    }
-}
+static const struct key_protocol gpg_protocol = {.clients = GPG_CLIENTS,
+                                                 .client_bytes = sizeof(struct gpg_client),
+                                                 .room_bytes = REPLY_ROOM,
+                                                 .given = greet,
+                                                 .answered = sign_answered,
+                                                 .step = step_line};
 
 _Noreturn void gpg_filter_serve(const struct gpg_filter *f)
 {
     static struct gpg_serving s; /* of this process */
-    s.f = f;
-    char *rooms =
-        mmap(NULL, (size_t)GPG_CLIENTS * REPLY_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (rooms == MAP_FAILED || ssh_lock() < 0)
-        _exit(1);
-    for (size_t i = 0; i < GPG_CLIENTS; i++)
-        s.clients[i] = (struct gpg_client){.box = -1, .agent = -1, .reply = rooms + i * REPLY_ROOM};
-    for (;;) {
-        struct pollfd p[GPG_CLIENTS + 2];
-        bool room = false;
-        for (size_t i = 0; i < GPG_CLIENTS; i++) {
-            p[i] = gpg_waits(&s.clients[i]);
-            room |= s.clients[i].state == GPG_FREE;
-        }
-        p[GPG_CLIENTS] = (struct pollfd){.fd = f->events, .events = POLLIN};
-        p[GPG_CLIENTS + 1] = (struct pollfd){.fd = room ? f->listener : -1, .events = POLLIN};
-        int r = sys_poll(p, GPG_CLIENTS + 2, NULL);
-        if (r < 0 && r != -EINTR)
-            _exit(1);
-        if (p[GPG_CLIENTS].revents)
-            gpg_order(&s);
-        if (p[GPG_CLIENTS + 1].revents)
-            gpg_accept(&s);
-        for (size_t i = 0; i < GPG_CLIENTS; i++) {
-            while (p[i].revents && gpg_step(&s, &s.clients[i]))
-                ;
-        }
-    }
+    s.base = (struct key_filter){.protocol = &gpg_protocol, .listener = f->listener, .events = f->events};
+    s.rules = &f->rules;
+    key_filter_serve(&s.base);
 }

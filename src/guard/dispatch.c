@@ -36,6 +36,7 @@
 #define IDLE_MAX  2 /* workers that wait for the token; more would be woken in vain */
 #define HUNG_MS   10000
 #define WAIT_MS   2000
+#define ASK_EVERY 4 /* calls of one leader, until it asks whether others wait: each time costs a system call */
 #define RULES_MAX (16u << 20) /* bytes of compiled rules */
 
 /* ---- one call ---- */
@@ -330,18 +331,18 @@ static bool token_wait(struct guard *g)
     return true;
 }
 
-/* Waits for a notification; 1: there is one, 0: none after all, -1: the end. */
+/* Waits for a notification; 1: there is one, 0: none after all, -1: the end. `ret_queued`, or NULL: whether it had
+   come before. */
 static int notification_wait(struct guard *g, bool *ret_queued)
 {
     struct pollfd p[] = {{.fd = g->notify, .events = POLLIN},
                          {.fd = g->main ? g->children : g->init_pidfd, .events = POLLIN},
                          {.fd = orders(g), .events = POLLIN}};
-    *ret_queued = true;
-    int n = sys_poll_ms(p, 1, 0); /* the others' revents stay 0 */
-    if (n == 0) {
-        *ret_queued = false;
+    int n = ret_queued ? sys_poll_ms(p, 1, 0) : 0; /* the others' revents stay 0 */
+    if (ret_queued)
+        *ret_queued = n != 0;
+    if (n == 0)
         n = sys_poll_ms(p, 3, -1);
-    }
     if (n <= 0)
         return 0;
     if (p[2].revents)
@@ -365,10 +366,11 @@ static void wake_on_same_processor(struct guard *g, bool on)
 /* If more calls wait than the leader serves at a time, others join in. */
 static void queue_grew(struct guard *g, bool queued, unsigned *score)
 {
+    const unsigned step = g->parallel ? 1 : ASK_EVERY;
     if (queued && *score < 16)
-        ++*score;
-    else if (!queued && *score)
-        --*score;
+        *score += step;
+    else if (!queued)
+        *score -= *score < step ? *score : step;
     if (!g->parallel && *score > 8) {
         g->parallel = true;
         wake_on_same_processor(g, false);
@@ -381,12 +383,13 @@ static void queue_grew(struct guard *g, bool queued, unsigned *score)
 static void workers_serve(struct guard *g)
 {
     struct shared *s = g->shared;
-    unsigned score = 0;
+    unsigned score = 0, calls = 0;
     for (;;) {
-        bool queued;
         if (!g->leader && !token_wait(g))
             return;
-        int n = notification_wait(g, &queued);
+        const bool ask = g->parallel || ++calls % ASK_EVERY == 0;
+        bool queued = false;
+        int n = notification_wait(g, ask ? &queued : NULL);
         if (n < 0)
             return;
         if (n == 0)
@@ -395,7 +398,8 @@ static void workers_serve(struct guard *g)
         if (sys_notify_receive(g->notify, &g->n) < 0)
             continue; /* the caller died, or a signal came */
         atomic_store_explicit(&s->busy_since, now_ms(), memory_order_relaxed);
-        queue_grew(g, queued, &score);
+        if (ask)
+            queue_grew(g, queued, &score);
         workers_share(g);
         serve_one(g);
         if (g->leader && g->epoch != atomic_load(&s->epoch))

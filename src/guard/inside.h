@@ -80,9 +80,10 @@ struct watcher {                  /* process that watches a .gitmodules while it
     _Atomic uint32_t asked, told; /* requests to look so far, and how many of them are done */
 };
 struct shared {
-    _Atomic uint32_t names;     /* lock of the name space: number of readers, or NAMES_WRITER */
-    _Atomic uint32_t idle;      /* workers waiting for the token */
-    _Atomic uint32_t main_idle; /* the main worker waits */
+    _Atomic uint32_t names;         /* lock of the name space: number of readers, or NAMES_WRITER */
+    _Atomic uint32_t names_waiting; /* workers that the kernel holds for it */
+    _Atomic uint32_t idle;          /* workers waiting for the token */
+    _Atomic uint32_t main_idle;     /* the main worker waits */
     _Atomic uint32_t workers;
     _Atomic uint32_t files, watched;
     _Atomic uint32_t locks_own,
@@ -293,6 +294,9 @@ void mounts_drop(struct guard *g); /* in a forked worker, which reads its own li
 /* resolve.c */
 int place_find(struct guard *g, int dir_fd, const char *text,
                struct place *ret); /* does not follow the last component */
+/* For a call with two paths: the directory that both begin at, opened once, or -1: each finds its own. */
+int place_base(struct guard *g, const char *a, const char *b, int a_dir, int b_dir);
+int place_find_at(struct guard *g, int base, int dir_fd, const char *text, struct place *ret);
 void place_drop(struct place *p);
 bool place_stays(struct guard *g, const struct place *p); /* its directory has not moved */
 int place_again(struct guard *g, struct place *p);        /* finds it again, because its directory has moved */
@@ -326,6 +330,9 @@ const struct rule *hidden_around(struct guard *g, struct str path); /* the path 
 /* running.c: hidden files that are being executed */
 int running_judge(struct guard *g);                /* 0, or -EACCES if the caller executes one */
 bool running_closed(struct guard *g, int process); /* nobody may look into its directory in /proc */
+/* The directory of the process whose memory the file `o` at `p` shows; -ENOENT: it shows none, or reads are not judged;
+   -EACCES: unknown whose. Once the memory is open the process is judged: it could execute something else before. */
+int running_memory(struct guard *g, const struct place *p, const struct object *o);
 long ptrace_call(struct guard *g, long request, pid_t pid);
 
 /* hardlink.c: files that have names outside are copied before they are changed */
@@ -501,6 +508,8 @@ void told_end(struct guard *g); /* reports all that still exists */
 
 /* point.c: mount points at guarded names. `p` is the name that `rule` guards. */
 bool point_may(struct guard *g, const struct place *p, const struct rule *rule); /* it may be created, empty */
+/* a .gitmodules is about to be created for that, not to be written */
+bool point_modules(struct guard *g, const struct place *p, int flags, unsigned mode);
 /* it was created so and is still empty */
 bool point_is(struct guard *g, const struct place *p, const struct rule *rule);
 void points_end(struct guard *g); /* removes those that still exist */
@@ -514,6 +523,10 @@ void deny_built(struct guard *g, enum denial_action action, struct str path);
 /* clone and unshare with new namespaces, where the filter does not pass them: told, and -EPERM. */
 int deny_namespace(struct guard *g);
 int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why);
+
+/* rules_told.c: whether the open in text[0] asks for the rules; the answer to it */
+bool rules_told_at(const struct guard *g, int flags);
+long rules_tell(struct guard *g, int flags);
 
 /* handlers */
 long open_call(struct guard *g, int dir, uint64_t path, int flags, unsigned mode);

@@ -37,13 +37,18 @@ static int wait_change(struct guard *g, _Atomic uint32_t *word, uint32_t value, 
         *until = now + END_MS;
     if (now > *until)
         return -ETIMEDOUT;
+    /* Counted before the kernel compares: who changes the word later sees it, and otherwise nobody need be woken. */
+    atomic_fetch_add(&g->shared->names_waiting, 1);
     (void)sys_call(SYS_futex, word, FUTEX_WAIT, value, &t, 0, 0);
+    atomic_fetch_sub(&g->shared->names_waiting, 1);
     return 0;
 }
 
-static void wake(_Atomic uint32_t *word)
+/* A worker that is killed while it waits ends the box; until then the count is too high, which costs a call. */
+static void wake(struct guard *g, _Atomic uint32_t *word)
 {
-    (void)sys_call(SYS_futex, word, FUTEX_WAKE, INT_MAX, 0, 0, 0);
+    if (atomic_load(&g->shared->names_waiting))
+        (void)sys_call(SYS_futex, word, FUTEX_WAKE, INT_MAX, 0, 0, 0);
 }
 
 int names_lock(struct guard *g, bool exclusive)
@@ -62,7 +67,7 @@ int names_lock(struct guard *g, bool exclusive)
         if (wait_change(g, word, v, &until) == 0)
             continue;
         atomic_fetch_and(word, ~NAMES_WRITER);
-        wake(word);
+        wake(g, word);
         return -ETIMEDOUT;
     }
     g->names_held = exclusive ? 2 : 1;
@@ -72,16 +77,11 @@ int names_lock(struct guard *g, bool exclusive)
 void names_unlock(struct guard *g)
 {
     _Atomic uint32_t *word = &g->shared->names;
-    uint32_t before;
     if (g->names_held == 2) {
-        before = atomic_fetch_and(word, ~NAMES_WRITER);
-        /* Waking costs a system call, so first check whether anybody could wait. */
-        if (atomic_load(&g->shared->workers) > 1)
-            wake(word);
-    } else if (g->names_held == 1) {
-        before = atomic_fetch_sub(word, 1);
-        if (before == (NAMES_WRITER | 1))
-            wake(word);
+        (void)atomic_fetch_and(word, ~NAMES_WRITER);
+        wake(g, word);
+    } else if (g->names_held == 1 && atomic_fetch_sub(word, 1) == (NAMES_WRITER | 1)) {
+        wake(g, word);
     }
     g->names_held = 0;
 }

@@ -254,7 +254,7 @@ int layer_apply(const struct layer_trees *t, const struct apply_ask *ask, struct
     if (r == 0 && ask->merge)
         r = ask->merge(ask->ctx, t, &all, ask->paths, mem, ret, e);
     if (r == 0)
-        r = ledger_read(t->store, mem, &m.ledger, e);
+        r = ledger_of(t, mem, &m.ledger, e);
     if (r == 0)
         r = next_number(&m);
     if (r < 0)
@@ -478,7 +478,7 @@ int layer_undo(const struct layer_trees *t, uint64_t number, const char *const *
     if (r == 0)
         r = transaction_record(t, number, mem, &record, e);
     if (r == 0)
-        r = ledger_read(t->store, mem, &m.ledger, e);
+        r = ledger_of(t, mem, &m.ledger, e);
     if (r == 0)
         r = objects_of(&m, &record, &others);
     if (r == 0)

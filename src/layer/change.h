@@ -29,6 +29,13 @@ struct ledger {
     size_t n;
 };
 
+/* A layer between a stacked one and the workspace. */
+struct layer_below {
+    int upper, store;
+    int64_t since;
+    const char *id;
+};
+
 /* A layer and the workspace below it. The caller owns the descriptors. */
 struct layer_trees {
     int upper;             /* upper/ of the layer, open for reading */
@@ -38,6 +45,11 @@ struct layer_trees {
     const char *id, *path; /* of the layer; of the workspace */
     const struct layer_guarded *guarded;
     size_t n_guarded;
+    /* What it stands on, the nearest first. What is in the way of their changes that have not landed is in conflict
+       (stack/stack.h). */
+    const struct layer_below *below;
+    size_t n_below;
+    bool viewed; /* `workspace` is what the box had below it (stack_view()), so nothing of `below` is in the way */
 };
 
 /* Of struct change: the host has written to this very file. */
@@ -80,6 +92,9 @@ struct changes {
     struct change *all; /* in the order of path_order(): a directory before what is in it */
     size_t n;
     bool interrupted; /* an apply or undo was interrupted and is to be finished first */
+    /* Where the layer has something that the workspace will not be able to take before a layer below has landed, which is why */
+    const char **covered, *covered_why;
+    size_t n_covered;
 };
 
 /* ---- read.c ---- */
@@ -97,6 +112,8 @@ const char *path_given(struct arena *mem, const char *top, const char *cwd, cons
 /* ---- ledger.c ---- */
 
 int ledger_read(int store, struct arena *mem, struct ledger *ret, struct err *e);
+/* Of a layer and those below it: what they have put there is none of the host's changes either. The latest of a path. */
+int ledger_of(const struct layer_trees *t, struct arena *mem, struct ledger *ret, struct err *e);
 /* By path, as ledger_find() needs it. */
 void ledger_sort(struct ledger *l);
 const struct ledger_entry *ledger_find(const struct ledger *l, const char *path);

@@ -94,7 +94,21 @@ static int refuse_unknown(const struct changes *all, const char *const *paths, s
         bool found = false;
         for (size_t i = 0; i < all->n && !found; i++)
             found = path_wanted(all->all[i].path, one, NULL);
+        for (size_t i = 0; i < all->n_covered && !found; i++)
+            found = path_wanted(all->covered[i], one, NULL);
         if (!found && outcome_refuse(mem, ret, paths[k], "the layer changes nothing there") < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* Of a stacked layer: what will be a change of the workspace only when a layer below has landed. */
+static int refuse_covered(const struct changes *all, const char *const *paths, struct arena *mem,
+                          struct apply_outcome *ret)
+{
+    for (size_t i = 0; i < all->n_covered; i++) {
+        if (path_wanted(all->covered[i], paths, NULL) &&
+            outcome_refuse(mem, ret, all->covered[i], all->covered_why) < 0)
             return -ENOMEM;
     }
     return 0;
@@ -105,7 +119,7 @@ int layer_choose(const struct layer_trees *t, const struct changes *all, const c
 {
     *ret_take = arena_zero(mem, (all->n + 1) * sizeof **ret_take);
     if (!*ret_take || choose(all, paths, repository, *ret_take, mem, ret) < 0 ||
-        refuse_unknown(all, paths, mem, ret) < 0)
+        refuse_unknown(all, paths, mem, ret) < 0 || refuse_covered(all, paths, mem, ret) < 0)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s: cannot apply it", t->id);
     return 0;
 }

@@ -12,18 +12,21 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-#define LAYERS "layers" /* in the state directory */
+#define LAYERS          "layers" /* in the state directory */
+#define LAYER_STACK_MAX 8        /* layers that one stands on */
 
 /* An open layer; texts are in the arena of the caller. */
 struct layer {
     int dir; /* STATE/layers/ID */
     char id[17];
-    const char *name, *workspace, *boot, *from; /* name, from: NULL if there is none */
-    const char *hidden;                         /* what upper/ is called since it was mounted; NULL: upper */
-    uint64_t device, ino;                       /* of the workspace's directory when the box began */
-    int64_t since;                              /* nanoseconds since 1970; a file touched just before the box began */
-    int64_t created;                            /* seconds since 1970 */
-    bool synced;                                /* its bytes are on the disk */
+    const char *name, *workspace, *boot; /* name: NULL if it has none */
+    const char *from;                    /* the ID of the layer that it stands on, or NULL */
+    const char *hidden;                  /* what upper/ is called since it was mounted; NULL: upper */
+    uint64_t device, ino;                /* of the workspace's directory when the box began */
+    int64_t since;                       /* nanoseconds since 1970; a file touched just before the box began */
+    int64_t created;                     /* seconds since 1970 */
+    bool synced;                         /* its bytes are on the disk */
+    const char *session, *scope;         /* of the session that used it last, or NULL; its scope, or NULL */
 };
 
 /*

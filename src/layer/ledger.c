@@ -41,6 +41,28 @@ int ledger_read(int store, struct arena *mem, struct ledger *ret, struct err *e)
     return 0;
 }
 
+int ledger_of(const struct layer_trees *t, struct arena *mem, struct ledger *ret, struct err *e)
+{
+    int r = ledger_read(t->store, mem, ret, e);
+    for (size_t k = 0; r == 0 && k < t->n_below; k++) {
+        struct ledger more, both = {.n = 0};
+        r = ledger_read(t->below[k].store, mem, &more, e);
+        both.entries = r == 0 ? arena_zero(mem, (ret->n + more.n + 1) * sizeof *both.entries) : NULL;
+        if (r == 0 && !both.entries)
+            r = err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s: cannot read its ledger", t->id);
+        for (size_t i = 0, j = 0; r == 0 && (i < ret->n || j < more.n);) {
+            const int order = i == ret->n ? 1 : j == more.n ? -1 : by_entry(&ret->entries[i], &more.entries[j]);
+            const bool later = order == 0 && more.entries[j].now.changed > ret->entries[i].now.changed;
+            both.entries[both.n++] = order < 0 || (order == 0 && !later) ? ret->entries[i] : more.entries[j];
+            i += order <= 0;
+            j += order >= 0;
+        }
+        if (r == 0)
+            *ret = both;
+    }
+    return r;
+}
+
 const struct ledger_entry *ledger_find(const struct ledger *l, const char *path)
 {
     const struct ledger_entry wanted = {.path = path};

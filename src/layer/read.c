@@ -8,6 +8,7 @@
  */
 #include "layer/change.h"
 #include "layer/repo/repo.h"
+#include "layer/stack/stack.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -574,14 +575,15 @@ int changes_read(const struct layer_trees *t, struct arena *mem, struct changes 
     struct layer_reading r = {.t = t, .mem = mem, .ret = ret, .e = e};
     struct level top = {.up = t->upper, .low = t->workspace, .path = "", .repository = true};
     *ret = (struct changes){.interrupted = transaction_pending(t)};
-    int no = ledger_read(t->store, mem, &r.ledger, e);
+    int no = ledger_of(t, mem, &r.ledger, e);
     if (no < 0)
         return no;
     no = object_look(t->workspace, "", &top.below);
     if (no < 0)
         return read_failed(&r, no, ".", "workspace");
     look_around(&top);
-    return walk(&r, &top);
+    no = walk(&r, &top);
+    return no == 0 && t->n_below && !t->viewed ? stack_mark(t, mem, ret, e) : no;
 }
 
 const struct change *changes_find(const struct changes *all, const char *path)

@@ -4,6 +4,7 @@
  */
 #include "layer/store.h"
 #include "layer/change.h"
+#include "layer/stack/stack.h"
 
 #include <errno.h>
 #include <dirent.h>
@@ -91,7 +92,8 @@ static int put_layer_record(const struct layer_held *l, bool synced, struct err 
     json_bool(&j, "synced", synced);
     json_text_or_null(&j, "from", layer->from);
     json_text_or_null(&j, "upper", layer->hidden);
-    json_null(&j, "session");
+    json_text_or_null(&j, "session", l->ask.session);
+    json_text_or_null(&j, "scope", l->ask.scope);
     json_array(&j, "command");
     for (size_t i = 0; l->ask.command && l->ask.command[i] && i < 64; i++)
         json_str(&j, NULL, (struct str){l->ask.command[i], strnlen(l->ask.command[i], 1024)});
@@ -179,7 +181,7 @@ static int begin_layer(struct layer_held *l, const struct stat *workspace, struc
         no = read_boot(boot);
     auto_fd int top = open(l->ask.workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (no == 0 && top >= 0)
-        repo_remember(l->layer.dir, top);
+        repo_remember(l->layer.dir, top, l->stack ? l->stack->below : NULL, l->stack ? l->stack->n : 0);
     if (no == 0)
         no = look_at_clock(l->ask.workspace, l->lock, &since);
     if (no == 0)
@@ -188,6 +190,7 @@ static int begin_layer(struct layer_held *l, const struct stat *workspace, struc
         return err_sys(e, ERR_SYSTEM, -no, "cannot make a layer of '%s'", l->ask.workspace);
     l->layer.workspace = l->ask.workspace;
     l->layer.name = l->ask.name;
+    l->layer.from = l->stack ? l->stack->layers[0].id : NULL;
     l->layer.boot = arena_text(mem, boot);
     l->layer.device = workspace->st_dev;
     l->layer.ino = workspace->st_ino;
@@ -219,7 +222,7 @@ static int make_layer(const char *state, struct arena *mem, struct layer_held *l
 }
 
 /* One that was used before. What changed below it meanwhile is found at apply, as its t0 stays. */
-static int take_up(struct layer_held *l, struct arena *mem, struct err *e)
+static int take_up(const char *state, struct layer_held *l, struct arena *mem, struct err *e)
 {
     const struct layer *layer = &l->layer;
     struct stat st;
@@ -243,6 +246,8 @@ static int take_up(struct layer_held *l, struct arena *mem, struct err *e)
                                 l->ask.name, layer->id),
                         "look at it with pinfold diff, then remove it with pinfold discard");
     int r = layer_take(layer, true, &l->lock, e);
+    if (r == 0)
+        r = stack_check_free(state, layer, mem, e);
     if (r < 0)
         return r;
     /* Mounted by its plain name, and hidden by a new one: the last box may have been told the old one. */
@@ -254,6 +259,42 @@ static int take_up(struct layer_held *l, struct arena *mem, struct err *e)
     return put_layer_record(l, false, e);
 }
 
+/* The layer that ask->from means; a name or ID that fits none is said to be --cow-from's. */
+static int find_from(const char *state, struct layer_held *l, struct arena *mem, char ret[17], struct err *e)
+{
+    struct layer from;
+    int r = layer_open(state, l->ask.from, l->ask.workspace, mem, &from, e);
+    if (r < 0)
+        return err_wrap(e, r, "--cow-from");
+    memcpy(ret, from.id, sizeof from.id);
+    if (strcmp(from.workspace, l->ask.workspace) != 0)
+        r = err_say(e, ERR_POLICY, "--cow-from %s: this layer is of the workspace '%s', not of '%s'", l->ask.from,
+                    from.workspace, l->ask.workspace);
+    layer_close(&from);
+    return r;
+}
+
+/* Finds and holds what the layer stands on; `made`: it is there already, and stands on what it stood on. */
+static int hold_stack(const char *state, struct layer_held *l, bool made, struct arena *mem, struct err *e)
+{
+    char from[17] = "";
+    int r = l->ask.from ? find_from(state, l, mem, from, e) : 0;
+    if (r == 0 && made && l->ask.from && !same(l->layer.from, from))
+        return err_hint(e,
+                        err_say(e, ERR_REFUSED, "--cow=%s: layer %s stands on %s%s, not on layer %s", l->ask.name,
+                                l->layer.id, l->layer.from ? "layer " : "the workspace itself",
+                                l->layer.from ? l->layer.from : "", from),
+                        "use another name, or leave --cow-from out");
+    const struct layer above = {.id = "", .from = made ? l->layer.from : from[0] ? from : NULL};
+    if (r < 0 || !above.from)
+        return r;
+    l->stack = arena_zero(mem, sizeof *l->stack);
+    if (!l->stack)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make a layer");
+    r = stack_open(state, &above, mem, l->stack, e);
+    return r < 0 ? r : stack_hold(l->stack, e);
+}
+
 int layer_hold(const char *state, const struct layer_ask *ask, struct arena *mem, struct layer_held *ret, struct err *e)
 {
     struct err none = {0};
@@ -262,14 +303,16 @@ int layer_hold(const char *state, const struct layer_ask *ask, struct arena *mem
     int r = ask->name ? check_layer_name(ask->name, e) : -ENOENT;
     if (r == 0) {
         r = layer_open(state, ask->name, ask->workspace, mem, &ret->layer, &none);
-        if (r == 0)
-            r = take_up(ret, mem, e);
-        else if (r != -ENOENT)
+        if (r < 0 && r != -ENOENT)
             *e = none;
+        if (r == 0 && (r = hold_stack(state, ret, true, mem, e)) == 0)
+            r = take_up(state, ret, mem, e);
     }
     if (r == -ENOENT && ret->layer.dir < 0) {
         ret->fresh = true;
-        r = make_layer(state, mem, ret, e);
+        r = hold_stack(state, ret, false, mem, e);
+        if (r == 0)
+            r = make_layer(state, mem, ret, e);
     }
     if (r == 0) {
         ret->path = arena_printf(mem, "%s/" LAYERS "/%s", state, ret->layer.id);
@@ -309,23 +352,41 @@ bool layer_is_empty(const struct layer *l)
 
 void layer_release(struct layer_held *l)
 {
+    if (l->stack)
+        stack_close(l->stack);
     layer_close(&l->layer);
     l->lock = close_fd(l->lock);
 }
 
-int layer_take(const struct layer *l, bool idle, int *ret_lock, struct err *e)
+static int lock_layer(const struct layer *l, int how, int *ret_lock, struct err *e)
 {
     struct stat st;
     auto_fd int fd = lock_of(l->dir);
     if (fd < 0)
         return err_sys(e, ERR_SYSTEM, errno, "layer %s: cannot open its lock", l->id);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+    if (flock(fd, how | LOCK_NB) < 0) {
         int r = errno == EWOULDBLOCK ? err_sys(e, ERR_REFUSED, EBUSY, "layer %s is used by a running box", l->id)
                                      : err_sys(e, ERR_SYSTEM, errno, "layer %s: cannot lock it", l->id);
         return r;
     }
     if (fstatat(l->dir, "record", &st, AT_SYMLINK_NOFOLLOW) < 0) /* removed between opening and locking */
         return err_sys(e, ERR_REFUSED, ENOENT, "layer %s", l->id);
+    *ret_lock = take_fd(&fd);
+    return 0;
+}
+
+int layer_share(const struct layer *l, int *ret_lock, struct err *e)
+{
+    return lock_layer(l, LOCK_SH, ret_lock, e);
+}
+
+int layer_take(const struct layer *l, bool idle, int *ret_lock, struct err *e)
+{
+    struct stat st;
+    auto_fd int fd = -1;
+    int r = lock_layer(l, LOCK_EX, &fd, e);
+    if (r < 0)
+        return r;
     if (idle && fstatat(l->dir, "journal", &st, AT_SYMLINK_NOFOLLOW) == 0)
         return err_hint(e, err_sys(e, ERR_REFUSED, EBUSY, "layer %s: an apply was interrupted", l->id),
                         "finish it first: pinfold apply");

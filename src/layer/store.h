@@ -5,17 +5,22 @@
 #include "layer/layer.h"
 
 struct layer_ask {
-    const char *workspace;      /* absolute and real */
-    const char *name;           /* a layer that stays for further boxes; NULL: one without a name */
-    const char *const *command; /* what the box runs, for people; NULL-terminated, or NULL */
+    const char *workspace;       /* absolute and real */
+    const char *name;            /* a layer that stays for further boxes; NULL: one without a name */
+    const char *from;            /* a layer that it stands on; NULL: none, or of one that there is what it has */
+    const char *session, *scope; /* of the session that it is for; NULL: none, and no scope */
+    const char *const *command;  /* what the box runs, for people; NULL-terminated, or NULL */
 };
+
+struct layer_stack; /* stack/stack.h */
 
 /* A layer that this process holds: nobody else starts a box with it, applies or removes it. */
 struct layer_held {
     struct layer layer;
-    int lock;         /* flock()ed; -1: none is held */
-    bool fresh;       /* made by this call */
-    const char *path; /* STATE/layers/ID */
+    int lock;                  /* flock()ed; -1: none is held */
+    bool fresh;                /* made by this call */
+    const char *path;          /* STATE/layers/ID */
+    struct layer_stack *stack; /* what it stands on, held, too; NULL: the workspace alone */
     struct layer_ask ask;
 };
 #define LAYER_HELD ((struct layer_held){.layer.dir = -1, .lock = -1})
@@ -23,7 +28,8 @@ struct layer_held {
 /*
  * Makes a layer of the workspace in the state directory `state`, or takes up the one of ask->name. Its record says that
  * it is not on the disk yet. Refused with a sentence: a name that is none, a layer of another workspace, one that
- * another box uses, and one that a stop of the machine may have damaged. `mem` must live as long as `ret`.
+ * another box uses, one that a stop of the machine may have damaged, and one that another layer stands on. `mem` must live as long
+ * as `ret`.
  */
 int layer_hold(const char *state, const struct layer_ask *ask, struct arena *mem, struct layer_held *ret,
                struct err *e);
@@ -35,6 +41,8 @@ void layer_release(struct layer_held *l);
 
 /* Holds an open layer; -EBUSY with a sentence: a box uses it, or (`idle`) an apply of it is not finished. */
 int layer_take(const struct layer *l, bool idle, int *ret_lock, struct err *e);
+/* The same together with others that do so, against a box that writes to it and its removal. */
+int layer_share(const struct layer *l, int *ret_lock, struct err *e);
 /* Calls `each` with every layer of the state directory, which it closes; in no order. */
 int layer_each(const char *state, struct arena *mem, void (*each)(void *ctx, const struct layer *l), void *ctx,
                struct err *e);

@@ -76,7 +76,8 @@ struct container_fact {
     const char *host, *context; /* the daemon named by the policy; NULL: the client's default */
 };
 
-struct policy; /* policy/policy.h */
+struct policy;     /* policy/policy.h */
+struct plan_image; /* protocol/step.h */
 
 /* Targets of paths over links when this policy was first examined: later plans accept these targets and no others. */
 struct path_pins {
@@ -123,12 +124,14 @@ struct facts {
     enum cgroup_kind cgroup;
     bool cpu_by_group;    /* a control group holds processor time exactly; otherwise the box is stopped and continued */
     enum catch_way catch; /* the best way to redirect connections, for net allow */
-    const char *catch_why; /* why not a better one, or NULL */
-    bool notify;           /* seccomp user notification */
-    bool nested;           /* pinfold itself is in a box of its own */
-    bool host_loopback;    /* the box uses the host's 127.0.0.1, and single ports of it are refused */
-    bool uppers;           /* the state directory's file system supports the upper layer of an overlay */
-    bool overlay;          /* overlayfs can be mounted in a user namespace: assumed from 5.11 on */
+    const char *catch_why;           /* why not a better one, or NULL */
+    bool notify;                     /* seccomp user notification */
+    bool nested;                     /* pinfold itself is in a box of its own */
+    const struct plan_image *around; /* what that box's guard has told of its rules, checked; or NULL */
+    const char *around_top;          /* where it guards names as at the top of a writable tree, because we asked */
+    bool host_loopback;              /* the box uses the host's 127.0.0.1, and single ports of it are refused */
+    bool uppers;                     /* the state directory's file system supports the upper layer of an overlay */
+    bool overlay;                    /* overlayfs can be mounted in a user namespace: assumed from 5.11 on */
     bool layers; /* also over a mask of `home`, from detached mounts: from 6.15 on, if home is not an overlay itself */
     struct path_fact *paths; /* sorted by `asked` */
     size_t n_paths;

@@ -213,7 +213,7 @@ int landlock_make(struct making *m)
         if (m->places[i].act == ACT_REDIRECT && m->places[i].upper)
             r = grant_private(m, m->places[i].upper);
     }
-    if (r == 0 && !image_step(&m->image, STEP_KEYRING, 0))
+    if (r == 0 && !m->facts->around && !image_step(&m->image, STEP_KEYRING, 0))
         r = no_memory(m);
     return r < 0 ? r : lock_make(m);
 }

@@ -133,6 +133,8 @@ struct mount_place { /* both ends of a mount, real, and the target as written */
     const char *src, *dst, *asked_to;
 };
 
+#define LINKED_AT "/run/pinfold-caches" /* where caches that the host does not have are in a box */
+
 /* Steps and strings under construction. */
 struct image_writer {
     struct arena *mem;
@@ -193,6 +195,7 @@ struct making {
     const char *home;      /* real, or NULL */
     const char *workspace; /* real */
     features asked_losses; /* losses that a key of their own requests */
+    features around;       /* what the guard of the box around this one enforces */
     bool layered;          /* the workspace is behind plan_ask.layer */
     bool shm_of_host;      /* a rule makes /dev/shm the host's */
     bool empty_root;       /* an empty root with everything bound into it, instead of a clone of the host's */
@@ -200,6 +203,8 @@ struct making {
     uint32_t n_slots;
 };
 
+/* around.c: which of what a guard would enforce the guard of the box around this one does; why not the others. */
+features around_holds(const struct making *m, const char **ret_why);
 /* facts.c: the fact about `asked`; NULL with an error if the survey lacks it. */
 const struct path_fact *fact_of(struct making *m, const char *asked);
 int facts_begin(struct making *m);

@@ -120,6 +120,8 @@ struct plan_ask {
      * no box can learn.
      */
     const char *layer, *layer_hidden;
+    /* With `layer`: directories of kept layers between the workspace and it, the uppermost first, NULL-terminated; or NULL. */
+    const char *const *layer_below;
     /*
      * With `layer`: the directory in a slot of the caches that this box uses. No box is told of it: its caches are
      * mounted so that their place on the host cannot be read in the box. So nothing can be led there, and they need no

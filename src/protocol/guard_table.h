@@ -43,6 +43,14 @@ struct guard_rule {
 };
 static_assert(sizeof(struct guard_rule) == 16, "a plan is read by another program");
 
+/*
+ * Where the guard tells its rules: an open of this for writing, by a caller with the box's own root, gets a sealed file
+ * with a plan image that has no steps, but the filter and the guard's table. The kernel has no such name, nor can anybody
+ * make one there. With the absolute path of a directory behind it, the guard first applies the names for tops of writable
+ * trees there, too, until the box ends; it refuses if it cannot.
+ */
+#define GUARD_TOLD_AT "/proc/self/pinfold-rules"
+
 struct guard_table {
     uint32_t n_rules;
     uint32_t mode; /* enum guard_mode */

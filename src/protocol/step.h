@@ -34,7 +34,8 @@
     X(DENY, "deny", "a dst: an empty, mode 0 directory or file (mode: enum stub) over it, read-only")                  \
     X(TMPFS, "tmpfs", "a dst; b size in KiB, 0 for the kernel's own; mode permissions; flags")                         \
     X(OVERLAY, "overlay",                                                                                              \
-      "a dst; b string 'lower\\nupper\\nwork' of host paths: private writable layer; mode enum overlay; flags")        \
+      "a dst; b string 'lower\\nupper\\nwork[\\nhidden[\\nbetween...]]' of host paths: private writable layer; mode "  \
+      "enum overlay; flags")                                                                                           \
     X(LAYER, "layer",                                                                                                  \
       "a dst; b host path of a directory with 'upper' and 'work': one private writable layer over what dst shows by "  \
       "then, not shown itself; flags")                                                                                 \
@@ -95,6 +96,7 @@ enum overlay {
     OVERLAY_SECRET, /* the box is not told where upper and work are */
     OVERLAY_FRESH   /* pinfold gets what it needs to make the kernel look at `lower` again (FRAME_FRESH) */
 };
+#define OVERLAY_BETWEEN 8 /* layers between lower and upper, at most */
 
 enum stub {
     STUB_ABSENT,      /* a whiteout: the name does not exist in the box, whatever the host does later */

@@ -4,7 +4,9 @@
  * same result. The reasons against the others are kept: those before it could not enforce the policy; those after it
  * were not needed.
  */
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -78,6 +80,15 @@ static int options_fit(const struct pinfold_policy *p, const struct engine *engi
     return 0;
 }
 
+/* In a box: what its guard enforces, which is asked to guard names at the top of this workspace as well. */
+static void look_around(const struct policy *p, struct prepared *n)
+{
+    char real[PATH_MAX];
+    if (p->guard != GUARD_OFF && p->workspace && realpath(p->workspace, real))
+        n->facts.around_top = arena_text(n->mem, real);
+    n->facts.around = nested_around(n->mem, &n->facts.around_top);
+}
+
 static int prepare_for(const struct pinfold_policy *p, const struct engine *engine, const struct plan_ask *ask,
                        bool thorough, struct prepared *n, struct err *e)
 {
@@ -96,6 +107,8 @@ static int prepare_for(const struct pinfold_policy *p, const struct engine *engi
     n->facts.written = world_written(n->mem, p->layers.world.state);
     n->facts.pins = p->pins;
     n->facts.nested = nested_in_box();
+    if (n->facts.nested)
+        look_around(p->policy, n);
     int r = options_fit(p, engine, e);
     if (r == 0)
         r = engine->probe(&n->facts, n->mem, thorough, e);
@@ -244,6 +257,28 @@ static int other_can(const struct pinfold_policy *p, const struct plan_ask *ask,
     r = err_hint(e, r, "--unsandboxed-fallback applies only if no engine can run the box, and %s can: remove --engine",
                  other.engine->name);
     prepared_free(&other);
+    return r;
+}
+
+int engine_after(const struct pinfold_policy *p, const struct plan_ask *ask, const struct engine *failed, int r,
+                 struct err *e)
+{
+    const bool any = !p->policy->engine || same(p->policy->engine, "auto");
+    bool after = false;
+    for (size_t i = 0; any && failed && failed->images && engines[i]; i++) {
+        struct prepared other;
+        struct err ignored = {0};
+        const bool later = after && is_candidate(p->policy, engines[i]);
+        after |= engines[i] == failed;
+        if (!later || prepare_for(p, engines[i], ask, false, &other, &ignored) < 0)
+            continue;
+        prepared_free(&other);
+        return err_hint(
+            e, r,
+            "%s was the first engine that could enforce the policy; %s can, too, and is not tried by itself "
+            "because its images are its own: --engine %s",
+            failed->name, engines[i]->name, engines[i]->name);
+    }
     return r;
 }
 

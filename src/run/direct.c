@@ -23,7 +23,7 @@
 #include "run/nested.h"
 #include "run/planned.h"
 #include "run/report.h"
-#include "run/ssh.h"
+#include "run/keys/ssh.h"
 #include "run/trust.h"
 #include "run/words.h"
 #include "supervisor/sink.h"
@@ -411,14 +411,17 @@ static int start_box(struct pinfold_result *result, const struct pinfold_run_opt
     struct private_dirs dirs = PRIVATE_DIRS;
     struct ssh_ready ssh;
     struct err first = {0};
+    const struct engine *tried = NULL;
 
     int r = ssh_begin(result->policy, &ssh, e);
     if (r == 0)
-        r = planned_make(result->policy, ask, false, &dirs, &result->prepared, e);
+        r = planned_make(result->policy, ask, nested_in_box(), &dirs, &result->prepared, e);
     if (r == 0)
         r = ssh_digest(&ssh, result->prepared.plan, e);
-    if (r == 0)
+    if (r == 0) {
+        tried = result->prepared.engine;
         r = start_planned(result, o, ask, stdio, &ssh, false, e);
+    }
     if (r == -ENGINE_STALE && nested_allowed()) {
         first = *e;
         private_end(&dirs);
@@ -431,6 +434,8 @@ static int start_box(struct pinfold_result *result, const struct pinfold_run_opt
         if (r == -ENGINE_STALE)
             *e = first;
     }
+    if (r < 0)
+        r = engine_after(result->policy, ask, tried, r, e);
     planned_end(&dirs);
     ssh_end(result->policy, &ssh);
     return r < 0 ? nested_remedy(e, r) : r;
@@ -447,7 +452,7 @@ static int start_layered(struct pinfold_result *result, const struct pinfold_run
     auto_arena struct arena *mem = arena_new(MAX_PLAN_ARENA);
     if (!mem)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "run");
-    int r = cow_begin(result->policy, o, mem, &held, ask, e);
+    int r = cow_begin(result->policy, o, NULL, mem, &held, ask, e);
     if (r == 0)
         r = start_box(result, o, ask, stdio, e);
     ask->layer = NULL;
@@ -504,7 +509,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     snprintf(instance, sizeof instance, "%d", (int)getpid());
     ask.instance = instance;
     struct env_seen before;
-    if (!o.cow && p->policy->cow)
+    if (!o.cow && (p->policy->cow || o.cow_from))
         o.cow = "";
     env_look(p->policy, &before);
     if (o.events)

@@ -1,11 +1,16 @@
 /* pinfold inside one of its own boxes. */
 #pragma once
 #include <stdbool.h>
+#include "base/arena.h"
 #include "base/err.h"
+#include "protocol/step.h"
 
-/* Whether this process runs in a box: PINFOLD is set in the environment, and a seccomp filter is active. */
+/* Whether this process runs in a box: a seccomp filter is active, and PINFOLD is set in the environment or a guard answers. */
 bool nested_in_box(void);
 /* Whether the box permits user namespaces (allow_nested_userns); true outside of boxes. */
 bool nested_allowed(void);
+/* What the guard of the box around this process tells of its rules: an image with a guard's table, or NULL. `top`: it is
+   asked to guard names at the top of this directory, too, and `*top` becomes NULL if it does not. */
+const struct plan_image *nested_around(struct arena *mem, const char **top);
 /* Adds to a start's error message what would make it work, in a box or without a /proc; returns r. */
 int nested_remedy(struct err *e, int r);

@@ -30,7 +30,7 @@ char *put_fd_path(char *to, int fd)
     return to;
 }
 
-/* 'lower\nupper\nwork', and perhaps '\nhidden': the next path of *text; "" at its end. */
+/* 'lower\nupper\nwork', and perhaps '\nhidden' and '\nbetween' of each layer below: the next path of *text; "" at its end. */
 static int next_path(const char **text, char path[4096])
 {
     size_t n = 0;
@@ -129,38 +129,49 @@ static int lock_work(int work)
     return e;
 }
 
+/* What an overlay is made of; `below`: kept layers between lower and upper, the uppermost first. */
+struct overlaid {
+    int lower, upper, work;
+    int below[OVERLAY_BETWEEN];
+    int n_below;
+};
+
 /* By descriptor, since Linux 6.13. */
-static int name_layers(int fs, const int layers[3])
+static int name_layers(int fs, const struct overlaid *o)
 {
-    static const char *const keys[] = {"lowerdir+", "upperdir", "workdir"};
     int e = 0;
-    for (int i = 0; e == 0 && i < 3; i++)
-        e = sys_fsconfig(fs, SYS_FS_FD, keys[i], NULL, layers[i]);
-    return e;
+    for (int i = 0; e == 0 && i < o->n_below; i++)
+        e = sys_fsconfig(fs, SYS_FS_FD, "lowerdir+", NULL, o->below[i]);
+    if (e == 0)
+        e = sys_fsconfig(fs, SYS_FS_FD, "lowerdir+", NULL, o->lower);
+    if (e == 0)
+        e = sys_fsconfig(fs, SYS_FS_FD, "upperdir", NULL, o->upper);
+    return e < 0 ? e : sys_fsconfig(fs, SYS_FS_FD, "workdir", NULL, o->work);
 }
 
 /* By path, before: only while /proc is the host's, so never in parallel with pid 1. */
-static int name_layers_by_path(int fs, const int layers[3])
+static int name_layers_by_path(int fs, const struct overlaid *o)
 {
-    static const char *const keys[] = {"lowerdir", "upperdir", "workdir"};
-    int e = 0;
-    for (int i = 0; e == 0 && i < 3; i++) {
-        char path[FD_PATH];
-        put_fd_path(path, layers[i]);
-        e = sys_fsconfig(fs, SYS_FS_STRING, keys[i], path, 0);
+    char path[(OVERLAY_BETWEEN + 1) * (FD_PATH + 1)], *to = path;
+    for (int i = 0; i < o->n_below; i++) {
+        to = put_fd_path(to, o->below[i]);
+        *to++ = ':';
     }
-    return e;
+    put_fd_path(to, o->lower);
+    int e = sys_fsconfig(fs, SYS_FS_STRING, "lowerdir", path, 0);
+    put_fd_path(path, o->upper);
+    if (e == 0)
+        e = sys_fsconfig(fs, SYS_FS_STRING, "upperdir", path, 0);
+    put_fd_path(path, o->work);
+    return e < 0 ? e : sys_fsconfig(fs, SYS_FS_STRING, "workdir", path, 0);
 }
 
 /* A detached writable overlay; volatile, see above. The caller removes the mark in `work` later. */
-static int overlay_new(struct runner *r, int lower, int upper, int work, unsigned attributes)
+static int overlay_new(struct runner *r, const struct overlaid *o, unsigned attributes)
 {
-    const int layers[3] = {lower, upper, work};
-    for (int i = 0; i < 3; i++) {
-        if (layers[i] < 0)
-            return layers[i];
-    }
-    int e = forget_volatile(work);
+    if (o->lower < 0 || o->upper < 0 || o->work < 0)
+        return o->lower < 0 ? o->lower : o->upper < 0 ? o->upper : o->work;
+    int e = forget_volatile(o->work);
     for (int by_path = 0; e == 0 && by_path < 2; by_path++) {
         own_fd int fs = sys_fsopen("overlay");
         /* userxattr: the only overlayfs attributes that a user namespace may write; they are the user's own. */
@@ -168,7 +179,7 @@ static int overlay_new(struct runner *r, int lower, int upper, int work, unsigne
         if (e == 0)
             e = sys_fsconfig(fs, SYS_FS_FLAG, "volatile", NULL, 0);
         if (e == 0)
-            e = by_path ? name_layers_by_path(fs, layers) : name_layers(fs, layers);
+            e = by_path ? name_layers_by_path(fs, o) : name_layers(fs, o);
         /* EOPNOTSUPP: before Linux 6.5 overlayfs accepts no descriptors. */
         if ((e == -EINVAL || e == -EOPNOTSUPP) && !by_path) {
             e = 0;
@@ -205,6 +216,21 @@ static int workspace_prepared(struct runner *r, const struct step *s, int tree)
     return e < 0 ? e : 0;
 }
 
+/* As mounts of their own, so that the box reads in its mountinfo no name of theirs. */
+static int next_between(const char *text, struct overlaid *o)
+{
+    char hidden[4096];
+    int e = next_path(&text, hidden);
+    while (e == 0 && *text) {
+        own_fd int place = o->n_below == OVERLAY_BETWEEN ? -E2BIG : next_layer(&text);
+        e = place < 0 ? place : sys_open_tree(place, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);
+        if (e >= 0)
+            o->below[o->n_below++] = e;
+        e = e < 0 ? e : 0;
+    }
+    return e;
+}
+
 int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree)
 {
     const char *text = step_text(r, s->b);
@@ -214,11 +240,15 @@ int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree)
     own_fd int lower = next_layer(&text);
     own_fd int upper = secret ? next_secret(&text, &apart, &at) : next_layer(&text);
     own_fd int work = secret ? at : next_layer(&text);
-    own_fd int tree = overlay_new(r, lower, upper, work, (unsigned)mount_attributes(s->flags));
+    struct overlaid o = {.lower = lower, .upper = upper, .work = work};
+    int e = *text ? next_between(text, &o) : 0;
+    own_fd int tree = e < 0 ? e : overlay_new(r, &o, (unsigned)mount_attributes(s->flags));
+    while (o.n_below)
+        sys_shut(o.below[--o.n_below]);
     if (tree < 0)
         return tree;
     const bool workspace = *text != 0; /* a name to hide it under */
-    int e = workspace ? workspace_prepared(r, s, tree) : 0;
+    e = workspace ? workspace_prepared(r, s, tree) : 0;
     /* A separate mount, because the one that `work` was opened through becomes read-only. */
     int later = workspace || e < 0 ? -1
                 : secret           ? sys_taken(&work)
@@ -264,7 +294,8 @@ int step_layer(struct runner *r, const struct step *s)
     if (e == -EAGAIN)
         return -EBUSY;
     r->layer_locked = e == 0;
-    int tree = overlay_new(r, place, upper, work, (unsigned)mount_attributes(s->flags));
+    int tree = overlay_new(r, &(struct overlaid){.lower = place, .upper = upper, .work = work},
+                           (unsigned)mount_attributes(s->flags));
     if (tree < 0)
         return tree;
     r->layer_tree = tree;
@@ -309,7 +340,8 @@ static int part_alone(struct runner *r, const struct step *s, const char *rest, 
     own_fd int uppers = open_in(r->layer_dir, "upper");
     own_fd int upper = uppers < 0 ? uppers : make_path(uppers, rest);
     own_fd int work = make_path(r->layer_dir, name);
-    own_fd int tree = overlay_new(r, place, upper, work, (unsigned)mount_attributes(s->flags));
+    own_fd int tree = overlay_new(r, &(struct overlaid){.lower = place, .upper = upper, .work = work},
+                                  (unsigned)mount_attributes(s->flags));
     if (tree < 0)
         return tree;
     int e = settle_later(r, sys_taken(&work));

@@ -47,14 +47,15 @@ static bool component(const char **path, char name[NAME_BYTES])
     return true;
 }
 
-/* Creates the directory `name` in `at` with the mode and owner of `like`, or what of them matters to the box. */
+/* Creates the directory `name` in `at` with the mode and owner of `like`, or what of them matters to the box. In a box in a
+   box the outer guard fills it, with no capability: so its owner may write, until it is read-only by its mount. */
 static int mkdir_like(const struct runner *r, int at, const char *name, int like, unsigned *ret_mode)
 {
     struct sys_stat st;
     int e = sys_stat_at(like, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
     if (e < 0)
         return e;
-    *ret_mode = mode_like(r, like, ".", &st);
+    *ret_mode = mode_like(r, like, ".", &st) | (r->plan->filter & FILTER_GUARD ? 0 : 0300);
     return sys_mkdirat(at, name, *ret_mode);
 }
 

@@ -29,7 +29,7 @@
 #include "session/ask.h"
 #include "session/inside.h"
 #include "run/planned.h"
-#include "run/ssh.h"
+#include "run/keys/ssh.h"
 #include "session/storage.h"
 #include "run/layer/cow.h"
 #include "run/words.h"
@@ -232,8 +232,8 @@ int session_connect(const struct session_place *p, struct arena *mem, int *ret, 
 struct session_birth {
     struct pinfold_policy *policy;
     const struct session_place *place;
-    const char *cow, *cwd;     /* as in struct pinfold_session_options */
-    const struct layer *layer; /* which it then holds; NULL: none */
+    const char *cow, *cow_from, *cwd; /* as in struct pinfold_session_options */
+    const struct layer *layer;        /* which it then holds; NULL: none */
     int lock, report;
 };
 
@@ -330,8 +330,10 @@ static int keep_box(const struct session_birth *b, struct plan_ask ask, bool tho
     if (r == 0)
         r = begin_record(b, prepared.plan, e);
     mem = arena_free(mem);
-    if (r == 0)
+    if (r == 0) {
         r = keep_planned(b, &prepared, &ssh, e);
+        r = r < 0 ? engine_after(b->policy, &ask, prepared.engine, r, e) : r;
+    }
     planned_end(&dirs);
     ssh_end(b->policy, &ssh);
     if (planned)
@@ -342,16 +344,16 @@ static int keep_box(const struct session_birth *b, struct plan_ask ask, bool tho
 /* The layer, if it was asked for, is this process's until the box has ended, and is written to the disk then. */
 static int keep_under(struct session_birth *b, bool thorough, struct err *e)
 {
-    const struct pinfold_run_options layered = {.size = sizeof layered, .cow = b->cow};
+    const struct pinfold_run_options layered = {.size = sizeof layered, .cow = b->cow, .cow_from = b->cow_from};
     auto_arena struct arena *mem = b->cow ? arena_new(MAX_SESSION_ARENA) : NULL;
-    struct plan_ask ask = {0};
+    struct plan_ask ask = {.session = b->place->name};
     struct layer_held held;
     struct box_layer left;
     if (!b->cow)
         return keep_box(b, ask, thorough, e);
     if (!mem)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
-    int r = cow_begin(b->policy, &layered, mem, &held, &ask, e);
+    int r = cow_begin(b->policy, &layered, b->place->scope, mem, &held, &ask, e);
     b->layer = r == 0 ? &held.layer : NULL;
     if (r == 0)
         r = keep_box(b, ask, thorough, e);
@@ -415,7 +417,8 @@ static int start_keeping(struct pinfold_policy *policy, const struct session_pla
                          const struct pinfold_session_options *o, int lock, struct err *e)
 {
     struct session_birth b = {.policy = policy, .place = p, .cwd = o->cwd, .lock = lock};
-    b.cow = o->cow ? o->cow : policy->policy->cow ? "" : NULL;
+    b.cow = o->cow ? o->cow : policy->policy->cow || o->cow_from ? "" : NULL;
+    b.cow_from = o->cow_from;
     char stopped[PATH_MAX], record[PATH_MAX];
     snprintf(record, sizeof record, "%s/record", p->state);
     const bool before = access(record, F_OK) == 0;
@@ -498,8 +501,11 @@ static int other_version(const struct pinfold_session *s, struct err *e)
 }
 
 /* Without --cow any will do: the command is one more in that box. */
-static bool has_layer(const struct record *r, const char *cow)
+static bool has_layer(const struct record *r, const struct pinfold_session_options *o)
 {
+    const char *cow = o->cow;
+    if (o->cow_from && (!r->layer || !r->layer[0] || !layer_stands_on(r->layer, o->cow_from)))
+        return false;
     return !cow || (r->layer && r->layer[0] && same(r->layer_name ? r->layer_name : "", cow));
 }
 
@@ -509,13 +515,12 @@ static int other_layer(const struct pinfold_session *s, struct err *e)
     const bool some = s->record.layer && s->record.layer[0];
     (void)err_say(e, ERR_REFUSED,
                   "session '%s' runs %s; recreate it with: --cow --recreate, or run in it as it is, without --cow",
-                  shown(&s->place, name),
-                  some ? "with a copy-on-write layer of another name" : "without a copy-on-write layer");
+                  shown(&s->place, name), some ? "with another copy-on-write layer" : "without a copy-on-write layer");
     return -ESTALE;
 }
 
-static int look_for(struct pinfold_session *s, const struct pinfold_policy *policy, const char *cow, bool locked,
-                    int *ret, struct err *e)
+static int look_for(struct pinfold_session *s, const struct pinfold_policy *policy,
+                    const struct pinfold_session_options *o, bool locked, int *ret, struct err *e)
 {
     int fd = place_connect(&s->place);
     *ret = NOT_THERE;
@@ -529,7 +534,7 @@ static int look_for(struct pinfold_session *s, const struct pinfold_policy *poli
         *ret = OTHER_VERSION;
     else if (r == 0)
         r = compare(s, policy->policy, ret, e);
-    if (r == 0 && *ret == FOUND && !has_layer(&s->record, cow))
+    if (r == 0 && *ret == FOUND && !has_layer(&s->record, o))
         *ret = OTHER_LAYER;
     return r;
 }
@@ -541,7 +546,7 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
 {
     char name[80];
     const int recreate = o->recreate;
-    int found, r = look_for(s, policy, o->cow, true, &found, e);
+    int found, r = look_for(s, policy, o, true, &found, e);
     if (r < 0 || found == FOUND)
         return r;
     if (found == OTHER_VERSION && !recreate)
@@ -616,7 +621,7 @@ int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_s
     if (r == 0 && o.cwd && o.cwd[0] != '/')
         r = err_say(&e, ERR_POLICY, "cwd: write an absolute path, as the box sees it: /tmp");
     if (r == 0)
-        r = look_for(s, policy, o.cow, false, &found, &e);
+        r = look_for(s, policy, &o, false, &found, &e);
     if (r == 0 && found != FOUND) {
         r = place_lock(&s->place, &lock, &e);
         if (r == 0)

@@ -192,14 +192,14 @@ struct box_command {
     const char *caller_id; /* the caller's own name for this command, shorter than CALLER_ID_ROOM; or NULL */
 };
 
-/* What a box may have of its user's ssh-agent (run/ssh.c). */
+/* What a box may have of its user's ssh-agent (run/keys/ssh.c). */
 struct box_ssh {
     struct ssh_rules rules;
     int listener;      /* non-blocking; where the box connects to */
     const char *agent; /* the agent's own socket */
 };
 
-/* What a box may have of its user's gpg-agent (run/gpg.c). */
+/* What a box may have of its user's gpg-agent (run/keys/gpg.c). */
 struct box_gpg {
     struct gpg_rules rules;
     int listener;

@@ -289,6 +289,11 @@ static inline int sys_memory(const char *name)
 {
     return (int)sys_call(SYS_memfd_create, name, 1 /* MFD_CLOEXEC */, 0, 0, 0, 0);
 }
+/* The same, for memory that will be sealed (fcntl(2), F_ADD_SEALS). */
+static inline int sys_memory_sealable(const char *name)
+{
+    return (int)sys_call(SYS_memfd_create, name, 3 /* MFD_CLOEXEC, MFD_ALLOW_SEALING */, 0, 0, 0, 0);
+}
 /* Has all pages of this memory made at once, which costs a fraction of a page fault each (madvise(2), Linux 5.14). */
 static inline void sys_populate(void *at, size_t n)
 {

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -307,6 +308,36 @@ OP(op_hunt_memory_calls)
 {
     return hunt("/proc", look_calls, args);
 }
+/* Runs a program, which sleeps, and reads of its memory what it begins with. */
+OP(op_program_memory)
+{
+    char path[400], line[400] = "", byte;
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        execl(args[0], args[0], "sleep", "3600000", (char *)NULL);
+        _exit(write(ends[1], "", 1) == 1 ? 127 : 126);
+    }
+    close(ends[1]);
+    if (pid < 0 || read(ends[0], &byte, 1) != 0) /* the end of the pipe: it runs */
+        return -ENOEXEC;
+    snprintf(path, sizeof path, "%s/%d/maps", args[1], pid);
+    FILE *maps = fopen(path, "re");
+    const bool known = maps && fgets(line, sizeof line, maps);
+    const int no = known ? 0 : -errno;
+    if (maps)
+        fclose(maps);
+    if (!known)
+        return no;
+    snprintf(path, sizeof path, "%s/%d/mem", args[1], pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    return pread(fd, &byte, 1, (off_t)strtoull(line, NULL, 16)) == 1 ? done_fd(fd) : -errno;
+}
 
 const struct entry nested_entries[] = {
     {"nested", 0, op_nested},
@@ -328,6 +359,7 @@ const struct entry nested_entries[] = {
     {"create-detached", 2, op_create_detached},
     {"connect-read", 1, op_connect_read},
     {"hunt-memory", 1, op_hunt_memory},
+    {"program-memory", 2, op_program_memory},
     {"hunt-memory-bound", 2, op_hunt_memory_bound},
     {"hunt-memory-calls", 0, op_hunt_memory_calls},
     {NULL, 0, NULL},

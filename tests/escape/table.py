@@ -908,6 +908,15 @@ LOWER = files(("work/low/hooks/pre-commit", "#!/bin/sh\n"), ("work/low/.envrc", 
 ENVRC = files(("work/.envrc", "before\n"), ("work/f", ""), ("work/m/x", ""))
 HIDDEN = files(("work/deep/.secret.env", TOKEN + "\n"), ("work/hid/key", TOKEN + "\n"), ("work/f", ""), ("work/m/x", ""))
 HIDES = "--hide **/.secret.env --hide {work}/hid"
+
+
+def hidden_program(scene):
+    HIDDEN(scene)
+    program = os.path.join(scene.work, "deep", ".secret.env")
+    shutil.copyfile(os.path.join(scene.work, "attack"), program)
+    os.chmod(program, 0o755)
+
+
 OVER = "{work}/low {work}/.git {work}/wk {work}/m"
 
 nested("hook-by-bind", f"nested , bind-over {HOOKS} {{work}}/m , create {{work}}/m/pre-commit", effect=exists(EVIL), before=ENVRC)
@@ -958,6 +967,8 @@ nested("memory-by-a-bound-proc", "nested , bind-over /proc {work}/m , hunt-memor
 nested("memory-bound-over-a-file", "nested , hunt-memory-bound /proc {work}/f", INNER, outside="hunt-memory /proc", policy=HIDES, any_step=False, before=ENVRC)
 nested("memory-bound-over-an-id-map", "nested , fresh-tmpfs {work}/m , create {work}/m/uid_map , hunt-memory-bound /proc {work}/m/uid_map", INNER, outside="hunt-memory /proc",
        policy=HIDES + MAPPED, any_step=False, before=ENVRC)
+nested("memory-of-a-hidden-program", "nested , program-memory {work}/deep/.secret.env /proc", policy=HIDES, before=hidden_program)
+nested("memory-of-a-hidden-program-by-a-bound-proc", "nested , bind-over /proc {work}/m , program-memory {work}/deep/.secret.env {work}/m", policy=HIDES, before=hidden_program)
 nested("memory-by-calls", "nested , hunt-memory-calls", INNER, outside="hunt-memory-calls", any_step=False)
 nested("memory-without-namespaces", "hunt-memory /proc", INNER, policy=HIDES)
 nested("host-socket-bound", "nested , fresh-tmpfs {work}/m , create {work}/m/s , bind-over {path}/sock {work}/m/s , connect-read {work}/m/s", "EACCES EPERM ECONNREFUSED",

@@ -142,6 +142,7 @@ UNTRIED = {
     ".agent .agents .hermes .copilot .github/copilot .github/hooks .github/agents .goose .crush .crush.json crush.json .junie .augment .trae .factory .aider.conf.yml .aider.model.settings.yml",
     "read where another file of the list is, by the same code": ".nvim.lua .gvimrc .vim .emacs.d opencode.jsonc mise.local.toml .mise.toml .mise.local.toml .mise .config/mise.toml .config/mise .bash_aliases "
     ".pre-commit-config.yml .inputrc",
+    "pinfold reads it as the policy of its own start, which tests/project and tests/paths do": ".pinfold",
     "ssh takes its home from the user database, not from HOME": ".ssh",
 }
 FAMILIES = ("lefthook", ".lefthook", ".lintstagedrc", "lint-staged.config")  # spellings of one file

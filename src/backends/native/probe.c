@@ -137,7 +137,7 @@ static void try_catch(int no[])
     }
 }
 
-static _Noreturn void trial(int report, uint32_t uid, uint32_t gid)
+static _Noreturn void trial(int report, uint32_t uid, uint32_t gid, bool boxed)
 {
     struct tried t = {0};
     (void)sys_prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* after a run this is a copy of what others may not examine */
@@ -147,13 +147,14 @@ static _Noreturn void trial(int report, uint32_t uid, uint32_t gid)
     t.no[TRIAL_PROC] = fd < 0 ? fd : 0;
     fd = try_fs("tmpfs");
     t.no[TRIAL_TMPFS] = fd < 0 ? fd : 0;
-    t.no[TRIAL_OVERLAY] = try_overlay();
+    t.no[TRIAL_OVERLAY] =
+        boxed ? -EPERM : try_overlay(); /* no box's guard mounts one, and it would tell of the trial */
     try_catch(t.no + TRIAL_CATCH);
     (void)sys_write(report, &t, sizeof t);
     sys_exit(0);
 }
 
-static int try_namespaces(uint32_t uid, uint32_t gid, struct tried *ret)
+static int try_namespaces(uint32_t uid, uint32_t gid, bool boxed, struct tried *ret)
 {
     auto_fd int in = -1;
     auto_fd int out = -1;
@@ -168,7 +169,7 @@ static int try_namespaces(uint32_t uid, uint32_t gid, struct tried *ret)
                                   .pidfd = (uint64_t)(uintptr_t)&pidfd};
     int pid = sys_clone3(&how);
     if (pid == 0)
-        trial(out, uid, gid);
+        trial(out, uid, gid, boxed);
     memset(ret, 0, sizeof *ret);
     if (pid < 0) {
         ret->clone = pid;
@@ -261,7 +262,7 @@ static void judge_kernel(struct facts *f, bool supervised)
         probe_cannot(
             f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH),
             (struct reason){"this already is a supervised box, and the kernel allows one supervisor of system calls",
-                            "the outer box's rules also apply here"});
+                            NULL});
     else if (!f->notify)
         probe_cannot(
             f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH),
@@ -347,7 +348,7 @@ static int try_or_keep(const struct facts *f, struct tried *ret, bool *ret_super
     if (!kept.at || now_ns() - kept.at > KEPT_NS || kept.uid != f->uid || kept.gid != f->gid) {
         kept.at = 0;
         kept.supervised = is_supervised();
-        int r = try_namespaces(f->uid, f->gid, &kept.t);
+        int r = try_namespaces(f->uid, f->gid, f->nested && kept.supervised, &kept.t);
         if (r < 0)
             return r;
         kept.at = now_ns();

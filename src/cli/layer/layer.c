@@ -260,6 +260,8 @@ static void put_diff(const struct paint *p, const struct pinfold_value *all)
     size_t deep = 0, alarms = 0;
     buf_printf(p->out, "layer %s of ", member(layer, "id"));
     utf8_safe(p->out, str_of(member(layer, "workspace")));
+    if (*member(layer, "from"))
+        buf_printf(p->out, ", on layer %s", member(layer, "from"));
     buf_char(p->out, '\n');
     if (pinfold_value_is_true(pinfold_value_get(all, "interrupted")))
         buf_text(p->out, "an apply of this layer was interrupted; the next apply or undo completes it first\n");
@@ -611,6 +613,8 @@ int verb_layers(struct ask *a)
                 buf_printf(&out, "  %lld to take back, ", (long long)applies);
                 buf_amount(&out, (uint64_t)pinfold_value_number(pinfold_value_get(l, "undo_bytes")));
             }
+            if (*member(l, "from"))
+                buf_printf(&out, "  on %.8s", member(l, "from"));
             if (pinfold_value_text(pinfold_value_get(l, "name"), NULL))
                 buf_printf(&out, "  (%s)", member(l, "name"));
             buf_char(&out, '\n');

@@ -19,7 +19,7 @@ bool cow_said(const struct ask *a)
         complain("--cow-then %s: use ask, keep, apply or discard", then);
         return false;
     }
-    if (then && !a->cow) {
+    if (then && !a->cow && !a->cow_from) {
         complain("--cow-then %s: there is no layer without --cow", then);
         return false;
     }

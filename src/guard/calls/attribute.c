@@ -20,9 +20,9 @@ struct wish { /* -1: as it is */
 static bool is_met(const struct object *o, const struct wish *w)
 {
     const uint32_t any = (uint32_t)-1;
-    return w && !S_ISLNK(o->st.mode) && o->st.uid == (uint32_t)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0) &&
-           (w->mode == any || w->mode == (o->st.mode & 07777)) && (w->uid == any || w->uid == o->st.uid) &&
-           (w->gid == any || w->gid == o->st.gid);
+    return w && !S_ISLNK(o->st.mode) && (w->mode == any || w->mode == (o->st.mode & 07777)) &&
+           (w->uid == any || w->uid == o->st.uid) && (w->gid == any || w->gid == o->st.gid) &&
+           o->st.uid == (uint32_t)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
 }
 
 /* Programs set values that are already set: a file server (qemu's) sets owner and mode of everything it creates. For a

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "base/fd.h"
 #include "guard/inside.h"
 
 /* Finds the place `path` of the caller and takes the lock: exclusively if it matters to repositories. */
@@ -274,9 +275,10 @@ long rename_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint6
         no = names_lock(g, true);
     if (no < 0)
         return no;
-    no = place_find(g, from_dir, g->text[0], &g->from);
+    auto_fd int base = place_base(g, g->text[0], g->text[1], from_dir, to_dir);
+    no = place_find_at(g, base, from_dir, g->text[0], &g->from);
     if (no == 0) {
-        no = place_find(g, to_dir, g->text[1], &g->to);
+        no = place_find_at(g, base, to_dir, g->text[1], &g->to);
         if (no == 0) {
             no = rename_places(g, flags);
             place_drop(&g->to);

@@ -128,6 +128,9 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
         return no;
     }
     const enum proc_way way = no == 0 && o->proc ? proc_way(g, p, o, flags) : PROC_CLOSED;
+    auto_fd int memory = no == 0 ? running_memory(g, p, o) : -ENOENT;
+    if (memory == -EACCES)
+        no = -EACCES;
     int map = no == 0 && g->nested && nested_is_map(p, o) ? proc_open_whole(g, o, reopen_flags(flags)) : -ENOENT;
     if (no == 0 && flags & WRITES && p->plain)
         told_refs(g, p);
@@ -160,6 +163,8 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
     if (no < 0)
         return no;
     auto_fd int fd = no;
+    if (memory >= 0 && running_closed(g, memory))
+        return -EACCES;
     return give(g, &fd, flags, NULL);
 }
 
@@ -235,7 +240,8 @@ static long open_step(struct guard *g, struct place *p, int flags, unsigned mode
     struct object *o = &g->object;
     const bool writer = (flags & O_ACCMODE) == O_WRONLY || (flags & O_ACCMODE) == O_RDWR;
     const struct rule *rule = NULL;
-    if (writer && g->rules.git && !g->ours && !p->frozen && verdict_in_place(g, p, flags, &rule))
+    if (writer && g->rules.git && !g->ours && !p->frozen && !point_modules(g, p, flags, mode) &&
+        verdict_in_place(g, p, flags, &rule))
         return open_in_place(g, p, rule, flags, mode);
     if (flags & O_CREAT) {
         long made = open_new(g, p, flags, mode);
@@ -310,6 +316,8 @@ long open_call(struct guard *g, int dir, uint64_t path, int flags, unsigned mode
     int no = target_string(g, path, g->text[0]);
     if (no < 0)
         return no;
+    if (rules_told_at(g, flags))
+        return rules_tell(g, flags);
     long r = open_once(g, dir, flags, mode, false);
     while (r == HARDLINK_AGAIN)
         r = open_once(g, dir, flags, mode, true);

@@ -386,12 +386,26 @@ static int place_from(struct guard *g, int base, int dir_fd, const char *text, s
     return no;
 }
 
-int place_find(struct guard *g, int dir_fd, const char *text, struct place *ret)
+int place_find_at(struct guard *g, int base, int dir_fd, const char *text, struct place *ret)
 {
     ret->dir = ret->seen = -1;
     if (text[0] == 0)
         return -ENOENT;
-    return place_from(g, -1, dir_fd, text, strlen(text), ret);
+    return place_from(g, base, dir_fd, text, strlen(text), ret);
+}
+
+int place_find(struct guard *g, int dir_fd, const char *text, struct place *ret)
+{
+    return place_find_at(g, -1, dir_fd, text, ret);
+}
+
+/* A name without a slash takes the opened directory for its own, so sharing would save nothing there. */
+int place_base(struct guard *g, const char *a, const char *b, int a_dir, int b_dir)
+{
+    if (a_dir != b_dir || a[0] == '/' || b[0] == '/' || !strchr(a, '/') || !strchr(b, '/'))
+        return -1;
+    const int base = target_dir(g, a_dir);
+    return base < 0 ? -1 : base; /* each finds the error */
 }
 
 /* ---- objects ---- */

@@ -8,6 +8,7 @@
 #include "guard/rules/judge.h"
 #include <errno.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include "git/gitconfig.h"
 
 /* ---- names ---- */
@@ -113,9 +114,7 @@ static int add_rooted(struct rules *all, const struct guard_rule *said, uint32_t
     r->in_repository = rules_is_marker(r->parts[0]) && !fold_eq(r->parts[0], STR(".git"));
     if (r->pattern && (r->n_parts > 1 || said->flags & GUARD_RULE_DIRECTORY))
         return -EBADMSG;
-    if (r->pattern)
-        all->rooted_patterns = true;
-    else
+    if (!r->pattern)
         all->rooted_first[fold_hash(r->parts[0]) / 64] |= 1ull << fold_hash(r->parts[0]) % 64;
     return 0;
 }
@@ -215,6 +214,70 @@ static void mark_parts(struct rules *all, struct rule *list, size_t n)
     }
 }
 
+static bool is_tree(const struct rule *r)
+{
+    return r->said->kind == GUARD_RULE_HIDE || r->said->kind == GUARD_RULE_PROTECT ||
+           r->said->kind == GUARD_RULE_ROOT || r->said->kind == GUARD_RULE_PRIVATE;
+}
+
+static bool is_fixed_name(const struct rule *r)
+{
+    return !r->any_depth && r->said->kind == GUARD_RULE_NAME;
+}
+
+static bool is_pattern(const struct rule *r)
+{
+    return r->pattern;
+}
+
+static int collect(struct rule_path **to, size_t *n, const struct rule *list, size_t n_list,
+                   bool (*is)(const struct rule *r), struct arena *mem)
+{
+    for (size_t i = 0; i < n_list; i++) {
+        if (!is(&list[i]))
+            continue;
+        struct rule_path *one = arena_push(mem, to, n, sizeof *one);
+        if (!one)
+            return -ENOMEM;
+        *one = (struct rule_path){list[i].path.n, &list[i]};
+    }
+    return 0;
+}
+
+/* Of rules of equal length the first in this order decides. */
+static int tree_order(const void *a, const void *b)
+{
+    static const unsigned char rank[] = {
+        [GUARD_RULE_HIDE] = 0, [GUARD_RULE_PROTECT] = 1, [GUARD_RULE_ROOT] = 2, [GUARD_RULE_PRIVATE] = 3};
+    const struct rule_path *x = a, *y = b;
+    if (x->n != y->n)
+        return x->n > y->n ? -1 : 1;
+    const int kinds = rank[x->rule->said->kind] - rank[y->rule->said->kind];
+    return kinds ? kinds : x->rule < y->rule ? -1 : x->rule > y->rule; /* of one kind: of one list */
+}
+
+static int collect_all(struct rules *all, struct arena *mem)
+{
+    const struct {
+        struct rule_path **to;
+        size_t *n;
+        const struct rule *list;
+        size_t n_list;
+        bool (*is)(const struct rule *r);
+    } of[] = {{&all->trees, &all->n_trees, all->hidden, all->n_hidden, is_tree},
+              {&all->trees, &all->n_trees, all->guarded, all->n_guarded, is_tree},
+              {&all->trees, &all->n_trees, all->roots, all->n_roots, is_tree},
+              {&all->trees, &all->n_trees, all->private_trees, all->n_private, is_tree},
+              {&all->fixed, &all->n_fixed, all->guarded, all->n_guarded, is_fixed_name},
+              {&all->patterns, &all->n_patterns, all->rooted, all->n_rooted, is_pattern}};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        if (collect(of[i].to, of[i].n, of[i].list, of[i].n_list, of[i].is, mem) < 0)
+            return -ENOMEM;
+    if (all->n_trees)
+        qsort(all->trees, all->n_trees, sizeof *all->trees, tree_order);
+    return 0;
+}
+
 int rules_load(struct rules *ret, const struct guard_table *table, size_t bytes, const char *strings,
                size_t strings_bytes, struct arena *mem)
 {
@@ -237,6 +300,8 @@ int rules_load(struct rules *ret, const struct guard_table *table, size_t bytes,
                 return no;
         }
     }
+    if (collect_all(&all, mem) < 0)
+        return -ENOMEM;
     mark_parts(&all, all.guarded, all.n_guarded);
     mark_parts(&all, all.hidden, all.n_hidden);
     mark_parts(&all, all.pinned, all.n_pinned);
@@ -246,25 +311,23 @@ int rules_load(struct rules *ret, const struct guard_table *table, size_t bytes,
 
 /* ---- queries ---- */
 
-typedef bool is_in_tree(struct str path, struct str tree);
-
-/* The longer of `best` and the longest rule of `kind` in the list at or above `path`. */
-static const struct rule *deeper(const struct rule *best, const struct rule *list, size_t n, unsigned kind,
-                                 struct str path, is_in_tree *in)
+/* Whether a tree or name of this length could be `path` or above it. */
+static bool may_be_in(struct str path, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (list[i].said->kind == kind && (!best || list[i].path.n > best->path.n) && in(path, list[i].path))
-            best = &list[i];
-    return best;
+    return n == 1 || (n <= path.n && (n == path.n || path.p[n] == '/'));
 }
 
 const struct rule *rules_decider(const struct rules *r, struct str path)
 {
-    /* Of rules of equal length the first in this order decides. */
-    const struct rule *best = deeper(NULL, r->hidden, r->n_hidden, GUARD_RULE_HIDE, path, path_in);
-    best = deeper(best, r->guarded, r->n_guarded, GUARD_RULE_PROTECT, path, path_in);
-    best = deeper(best, r->roots, r->n_roots, GUARD_RULE_ROOT, path, path_in_exactly);
-    return deeper(best, r->private_trees, r->n_private, GUARD_RULE_PRIVATE, path, path_in_exactly);
+    for (size_t i = 0; i < r->n_trees; i++) {
+        if (!may_be_in(path, r->trees[i].n))
+            continue;
+        const struct rule *one = r->trees[i].rule;
+        const bool permits = one->said->kind == GUARD_RULE_ROOT || one->said->kind == GUARD_RULE_PRIVATE;
+        if ((permits ? path_in_exactly : path_in)(path, one->path))
+            return one;
+    }
+    return NULL;
 }
 
 static bool decided_by(const struct rule *decider, unsigned kind)
@@ -289,7 +352,10 @@ struct str rules_root(const struct rules *r, struct str path)
     const struct rule *decider = rules_decider(r, path);
     if (is_kept(decider))
         return decider->path;
-    const struct rule *root = deeper(NULL, r->roots, r->n_roots, GUARD_RULE_ROOT, path, path_in);
+    const struct rule *root = NULL;
+    for (size_t i = 0; i < r->n_roots; i++)
+        if ((!root || r->roots[i].path.n > root->path.n) && path_in(path, r->roots[i].path))
+            root = &r->roots[i];
     return root ? root->path : (struct str){"", 0};
 }
 
@@ -454,9 +520,9 @@ const struct rule *rules_guarded(const struct rules *r, struct str path, size_t 
         return decider;
     }
     struct found f = {0};
-    for (size_t i = 0; !kept && i < r->n_guarded; i++) {
-        const struct rule *one = &r->guarded[i];
-        if (one->any_depth || one->said->kind != GUARD_RULE_NAME || !path_in(path, one->path))
+    for (size_t i = 0; !kept && i < r->n_fixed; i++) {
+        const struct rule *one = r->fixed[i].rule;
+        if (!may_be_in(path, r->fixed[i].n) || !path_in(path, one->path))
             continue;
         if (path.n == one->path.n || (one->said->flags & GUARD_RULE_DIRECTORY))
             find_stricter(&f, one, one->path.n);
@@ -573,8 +639,8 @@ static bool may_be_rooted(const struct rules *r, struct str path)
     for (size_t at = 0; part_next(path, &at, &last); part = last)
         if (bit_is(r->rooted_first, fold_hash(last)))
             return true;
-    for (size_t i = 0; r->rooted_patterns && i < r->n_rooted; i++)
-        if (r->rooted[i].pattern && part_match(&r->rooted[i], 0, part))
+    for (size_t i = 0; i < r->n_patterns; i++)
+        if (part_match(r->patterns[i].rule, 0, part))
             return true;
     return false;
 }
@@ -617,7 +683,7 @@ static bool rooted_next(const struct rules *r, struct str path, struct rooted *w
         size_t after = here;
         if (!part_next(path, &after, &part))
             return false;
-        const bool may = r->rooted_patterns || bit_is(r->rooted_first, fold_hash(part));
+        const bool may = r->n_patterns || bit_is(r->rooted_first, fold_hash(part));
         while (may && w->i < r->n_rooted) {
             const struct rule *one = w->rule = &r->rooted[w->i++];
             if (below ? run_begins(one, path, here, &w->rest)

@@ -34,6 +34,12 @@ struct rule {
     struct str tail; /* of several components below a writable tree: those after the first */
 };
 
+/* One of the absolute paths that a query compares. Here is what tells most of them apart from the path, without a look at the rule. */
+struct rule_path {
+    size_t n; /* length */
+    const struct rule *rule;
+};
+
 struct rules {
     enum guard_mode mode;
     struct rule *guarded; /* NAME (absolute for GUARD_ROOT, one per root; any-depth) and PROTECT */
@@ -44,9 +50,12 @@ struct rules {
     size_t n_pinned, n_sockets, n_private, n_roots;
     struct rule *rooted; /* NAME of GUARD_ROOT again, as components below the root of a repository */
     size_t n_rooted;
-    bool any_depth;       /* some guarded name applies at any depth */
-    bool git;             /* judge git configurations: look at repositories whatever their name */
-    bool rooted_patterns; /* `rooted` contains a pattern */
+    /* Of the lists above, made once they are complete: the rules that rules_decider() compares, so that the first one at or above a
+       path decides; the guarded names of fixed place; the patterns of `rooted`. */
+    struct rule_path *trees, *fixed, *patterns;
+    size_t n_trees, n_fixed, n_patterns;
+    bool any_depth; /* some guarded name applies at any depth */
+    bool git;       /* judge git configurations: look at repositories whatever their name */
     /* Hashes of first components of any-depth rules, and of `rooted`. */
     uint64_t first[RULE_BITS], rooted_first[RULE_BITS];
     /* The same for rules of several components: of all but the first, and of all but the last. */

@@ -1,24 +1,51 @@
 /*
  * Mount points at guarded names. bubblewrap, and with it codex and srt, creates missing mount points, and they mount
- * over names that are guarded here. So a caller in its own mount namespace may create such a name, empty: what is below
- * a guarded name stays guarded, and a file cannot be opened for writing. It is removed when the box ends.
+ * over names that are guarded here. So a caller that may mount in its own mount namespace may create such a name, empty:
+ * what is below a guarded name stays guarded, and a file cannot be opened for writing. It is removed when the box ends.
  *
  * Excluded are names whose mere existence has a meaning (a repository's own), and names that the user protects.
  */
+#include <errno.h>
 #include <string.h>
 #include "base/fd.h"
 #include "guard/inside.h"
 
+#define CAP_ADMIN 21 /* CAP_SYS_ADMIN */
+
+static bool is_modules(const struct place *p)
+{
+    return gitconfig_kind_of(place_path(p)) == GITCONFIG_MODULES; /* an empty .gitmodules says nothing */
+}
+
 static bool fits(const struct place *p, const struct rule *rule)
 {
     return rule->said->kind == GUARD_RULE_NAME && !(rule->said->flags & GUARD_RULE_ALWAYS) &&
-           !rule_is_git_hooks(rule) && !rule_is_git_config(rule) && !rules_is_marker((struct str){p->name, p->name_n});
+           !rule_is_git_hooks(rule) && (!rule_is_git_config(rule) || is_modules(p)) &&
+           !rules_is_marker((struct str){p->name, p->name_n});
+}
+
+/* A command in an inner box, which cannot mount, needs no mount points. */
+static bool can_mount(struct guard *g)
+{
+    uint64_t caps;
+    return target_caps(g, &caps) == 0 && caps >> CAP_ADMIN & 1;
 }
 
 /* Only what can be found again may be created. */
 bool point_may(struct guard *g, const struct place *p, const struct rule *rule)
 {
-    return p->seen >= 0 && fits(p, rule) && places_add(g, &g->shared->points, place_path(p));
+    return p->seen >= 0 && fits(p, rule) && can_mount(g) && places_add(g, &g->shared->points, place_path(p));
+}
+
+/*
+ * A .gitmodules that is created write-protected: what is written is judged, and then gets the name as another file, on which
+ * nothing would be mounted. git's is not write-protected.
+ */
+bool point_modules(struct guard *g, const struct place *p, int flags, unsigned mode)
+{
+    struct sys_stat st;
+    return p->seen >= 0 && flags & O_CREAT && !(mode & 0222) && is_modules(p) && can_mount(g) &&
+           sys_stat_at(p->dir, p->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT;
 }
 
 /* Created in this box and empty; for a directory rmdir(2) finds out. */

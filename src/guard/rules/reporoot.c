@@ -147,7 +147,7 @@ static const struct rule *name_in(struct guard *g, int dir, void (*each)(void *c
         if (each)
             each(ctx, r->path);
     }
-    if (!g->rules.rooted_patterns || (found && !each))
+    if (!g->rules.n_patterns || (found && !each))
         return found;
     const struct rule *pattern = pattern_in(g, dir);
     if (pattern && each)

@@ -3,8 +3,9 @@
  * threads can change it. Its result counts instead. Where reads are judged, every notified call of a process whose
  * program is a hidden file fails with EACCES, beginning with the opening of its libraries (and of those in LD_PRELOAD,
  * which could print it). And nobody may read its memory: process_vm_readv(2) is refused, the guard opens /proc/PID/mem,
- * and ptrace(2) is judged each time. ptrace continues in the kernel, because its arguments are numbers, and the tracee
- * is stopped meanwhile and runs nothing else.
+ * in whatever proc file system, and judges the process once that is open, because an open file stays with the memory of
+ * its moment; and ptrace(2) is judged each time. ptrace continues in the kernel, because its arguments are numbers, and
+ * the tracee, which the caller must have stopped before, runs nothing else meanwhile.
  *
  * A program can be in memory without being /proc/PID/exe: the interpreter that a program names (PT_INTERP), which the
  * kernel maps without a notified call. So for a tracee everything that is mapped is judged. Paths are those of the
@@ -12,6 +13,7 @@
  * box counts.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +188,20 @@ bool running_closed(struct guard *g, int process)
            (program_hidden(g, process, &rule, path) < 0 || rule || memory_hidden(g, process, &rule, path) < 0 || rule);
 }
 
+int running_memory(struct guard *g, const struct place *p, const struct object *o)
+{
+    struct sys_stat dir;
+    /* No other file of a process has this mode, and the kernel lets nobody change it. */
+    if (!is_judged(g) || !o->proc || !S_ISREG(o->st.mode) || (o->st.mode & 07777) != 0600)
+        return -ENOENT;
+    const int seen = place_seen(p);
+    /* Of another mount than its directory the name is somebody's choice. */
+    if (seen < 0 || o->magic || sys_stat_at(seen, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &dir) < 0 ||
+        dir.mount != o->st.mount || dir.major != o->st.major || dir.minor != o->st.minor)
+        return -EACCES;
+    return str_is((struct str){p->name, p->name_n}, "mem") ? sys_fcntl(seen, F_DUPFD_CLOEXEC, 0) : -ENOENT;
+}
+
 /* False for requests that neither show nor change memory or registers. */
 static bool looks_inside(long request)
 {
@@ -196,6 +212,18 @@ static bool looks_inside(long request)
         if (request == others[i])
             return false;
     return true;
+}
+
+/* Whether the caller has stopped the process of this directory. Otherwise it could execute something else between the
+   judgement and the call. Nobody else can let it go on, and the caller is waiting for us. */
+static bool is_stopped(struct guard *g, int proc)
+{
+    char text[4096];
+    auto_fd int fd = sys_openat(proc, "status", O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
+    text[n > 0 ? n : 0] = 0;
+    const char *tracer = strstr(text, "\nTracerPid:\t");
+    return strstr(text, "\nState:\tt") && tracer && strtol(tracer + 12, NULL, 10) == g->who->box_tid;
 }
 
 long ptrace_call(struct guard *g, long request, pid_t pid)
@@ -211,8 +239,11 @@ long ptrace_call(struct guard *g, long request, pid_t pid)
         return -EPERM; /* its pid namespace numbers processes differently */
     (void)snprintf(directory, sizeof directory, "/proc/%d", pid);
     auto_fd int proc = sys_openat(AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    int no = proc < 0 ? -ESRCH : program_hidden(g, proc, &rule, path);
-    if (no == 0 && !rule && looks_inside(request))
+    const bool looks = looks_inside(request);
+    if (proc < 0 || (looks && !is_stopped(g, proc)))
+        return -ESRCH;
+    int no = program_hidden(g, proc, &rule, path);
+    if (no == 0 && !rule && looks)
         no = memory_hidden(g, proc, &rule, path);
     if (no < 0)
         return no == -ESRCH ? no : -EPERM;

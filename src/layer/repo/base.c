@@ -16,7 +16,7 @@ static void copy_index(int git, const struct layer_object *index, int store)
         (void)sys_unlinkat(store, REPO_BASE, 0);
 }
 
-void repo_remember(int store, int workspace)
+void repo_remember(int store, int workspace, const struct layer_below *below, size_t n_below)
 {
     auto_buf struct buf line = BUF(LAYER_PATH_MAX);
     struct layer_object top, index;
@@ -28,6 +28,16 @@ void repo_remember(int store, int workspace)
     own_fd int fd = sys_openat(store, REPO_BASE_DIR, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0 || !buf_ok(&line) || sys_write(fd, line.p, line.n) != (long)line.n)
         (void)sys_unlinkat(store, REPO_BASE_DIR, 0);
+    for (size_t i = 0; i < n_below; i++) {
+        const char *name;
+        struct layer_object other;
+        own_fd int dir = object_parent(below[i].upper, REPO_DIR "/index", &name);
+        if (dir < 0 || object_look(dir, name, &other) < 0 || !other.mode)
+            continue;
+        if (object_is(&other, S_IFREG))
+            copy_index(dir, &other, store);
+        return;
+    }
     if (object_is(&index, S_IFREG))
         copy_index(git, &index, store);
 }

@@ -10,6 +10,7 @@
 #include "layer/text.h"
 #include "sys/fd.h"
 
+#define CALMLY    (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
 #define BLOCK     512
 #define COPY_ROOM (64u << 10)
 #define TAR_MAX   ((uint64_t)8 << 30) /* what eleven octal digits hold */
@@ -132,6 +133,44 @@ static int put_objects(const struct layer_trees *t, const struct changes *all, c
     return e;
 }
 
+/* One directory of objects of a layer below: "pack", or two digits. */
+static int put_below(int upper, const char *directory, size_t digits, int fd)
+{
+    char room[4096] __attribute__((aligned(8))), path[LAYER_PATH_MAX], name[160];
+    struct layer_object o;
+    own_fd int dir = sys_openat2(upper, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, CALMLY);
+    struct sys_entries entries = {.dir = dir, .room = room, .bytes = sizeof room};
+    int e = dir == -ENOENT || dir == -ENOTDIR || dir == -ELOOP ? 0 : dir < 0 ? dir : 0;
+    for (const struct sys_dirent *d; e == 0 && dir >= 0 && (d = sys_next_entry(&entries));) {
+        const int n = snprintf(path, sizeof path, "%s/%s", directory, d->name);
+        if (n < 0 || n >= (int)sizeof path || !object_name(path, digits, name))
+            continue;
+        own_fd int from = object_open(dir, d->name, S_IFREG);
+        if (from == -ENOENT || from == -ESTALE)
+            continue;
+        e = from < 0 ? from : object_look(from, "", &o);
+        if (e == 0)
+            e = bundle_file(fd, name, from, o.size);
+    }
+    return e < 0 ? e : entries.no;
+}
+
+/* What the box found in the layers below, where that has not landed: its commits stand on them. */
+static int put_objects_below(const struct layer_trees *t, size_t digits, int fd)
+{
+    char path[] = REPO_DIR "/objects/00";
+    int e = 0;
+    for (size_t i = 0; t->viewed && e == 0 && i < t->n_below; i++) {
+        e = put_below(t->below[i].upper, REPO_DIR "/objects/pack", digits, fd);
+        for (unsigned k = 0; e == 0 && k < 256; k++) {
+            path[sizeof path - 3] = "0123456789abcdef"[k >> 4];
+            path[sizeof path - 2] = "0123456789abcdef"[k & 15];
+            e = put_below(t->below[i].upper, path, digits, fd);
+        }
+    }
+    return e;
+}
+
 /* A file of either side, if it is there. */
 static int put_file(int top, const char *path, const char *name, int fd)
 {
@@ -189,6 +228,8 @@ int repo_ask(const struct layer_trees *t, const struct changes *all, const struc
     if (!buf_ok(&tips) || !buf_ok(&logged) || !buf_ok(&hosts) || !buf_ok(&heads))
         return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s: cannot read its repository", t->id);
     int no = put_objects(t, all, r, fd);
+    if (no == 0)
+        no = put_objects_below(t, r->digits, fd);
     const struct {
         const char *name;
         struct str text;
@@ -196,6 +237,8 @@ int repo_ask(const struct layer_trees *t, const struct changes *all, const struc
                  {"in/heads", buf_view(&heads)}, {"in/was", str_of(r->head_old)},  {"in/head", str_of(r->head_new)}};
     for (size_t i = 0; no == 0 && i < sizeof texts / sizeof *texts; i++)
         no = bundle_bytes(fd, texts[i].name, texts[i].text);
+    if (no == 0 && t->viewed)
+        no = bundle_bytes(fd, "in/below", str_of("y"));
     if (no == 0)
         no = put_file(t->workspace, REPO_DIR "/shallow", "in/shallow", fd);
     if (no == 0 && r->index)

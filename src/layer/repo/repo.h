@@ -80,8 +80,9 @@ int repo_identity(struct str config, struct arena *mem, const char **name, const
 
 /* ---- base.c ---- */
 
-/* Keeps what is known of the workspace's repository before a box begins, in the new layer `store`; nothing, if there is none. */
-void repo_remember(int store, int workspace);
+/* Keeps what is known of the workspace's repository before a box begins, in the new layer `store`; nothing, if there is none.
+   `below`: layers that the new one stands on; the box begins with the index of the first that has one. */
+void repo_remember(int store, int workspace, const struct layer_below *below, size_t n_below);
 
 /* ---- bundle.c: what the git in a box is given and gives back ---- */
 

@@ -521,7 +521,7 @@ static int read_kind(struct repo_reading *r)
         return no_room(r);
     if (e < 0 || gitconfig_parse(text, take_extension, repo, NULL) < 0)
         repo->why = "its configuration in the workspace cannot be read";
-    if (text_read(r->t->store, REPO_BASE_DIR, r->mem, &text) == 0 && text_line(&text, &line) &&
+    if (!r->t->viewed && text_read(r->t->store, REPO_BASE_DIR, r->mem, &text) == 0 && text_line(&text, &line) &&
         text_object(&line, &base) && !object_same_inode(&base, &top))
         repo->why = "it is another repository than the one that the box began with";
     return 0;
@@ -540,7 +540,7 @@ int repo_read(const struct layer_trees *t, const struct changes *all, struct are
     struct repo_reading r = {.t = t, .all = all, .mem = mem, .ret = ret, .e = e};
     struct str text;
     *ret = (struct repo){0};
-    int no = ledger_read(t->store, mem, &r.ledger, e);
+    int no = ledger_of(t, mem, &r.ledger, e);
     if (no == 0)
         no = read_kind(&r);
     if (no < 0 || !ret->digits || ret->why)

@@ -12,8 +12,6 @@
  */
 #include "plan/make.h"
 
-#define LINKED_AT "/run/pinfold-caches"
-
 static bool is_cache_of_home(const struct making *m, const struct plan_place *p)
 {
     return p->kind == PLACE_CACHE && p->up == 0 && path_below(p->dst, m->home);

@@ -265,7 +265,8 @@ static int collect_fixed(struct making *m, const struct path_rule *rule)
         path_at_or_below(m->home, f->real))
         return 0;
     /* A profile's rule is a guess about the machine; it makes nothing accessible where a box may have put a link. */
-    if (!named && f->planted && origin_is_builtin(m->policy, rule->origin))
+    const bool of_outer_box = m->facts->around && rule->access == PATH_CACHE && path_below(f->real, LINKED_AT);
+    if (!named && f->planted && origin_is_builtin(m->policy, rule->origin) && !of_outer_box)
         return 0;
     bool missing_cache = rule->access == PATH_CACHE && f->type == PATH_MISSING;
     if (!named && !exists(f) && !missing_cache)

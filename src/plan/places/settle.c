@@ -429,6 +429,21 @@ static int settle_hide(struct settling *s, struct plan_place *p, struct plan_pla
     return 0;
 }
 
+/* In a box in a box nothing can be kept, nor an overlay be mounted: an empty place in memory. */
+static int cache_in_memory(struct settling *s, struct plan_place *p, struct plan_place *around)
+{
+    p->act = ACT_PRIVATE;
+    p->mode = 0700;
+    if (p->type == PATH_MISSING) {
+        p->dst_type = PATH_MISSING;
+        p->stub = STUB_POINT_DIR;
+    }
+    if (around->region == REGION_HIDDEN)
+        around->opened = true;
+    enter(s, p, REGION_PRIVATE);
+    return add_private(s->m, p->dst, false, p->origin);
+}
+
 static int settle_cache(struct settling *s, struct plan_place *p, struct plan_place *around)
 {
     struct making *m = s->m;
@@ -441,6 +456,8 @@ static int settle_cache(struct settling *s, struct plan_place *p, struct plan_pl
         p->act = ACT_REDIRECT;
         return redirect_cache(m, p);
     }
+    if (m->facts->around && !m->facts->overlay)
+        return cache_in_memory(s, p, around);
     p->upper = cache_dir(m, p->dst);
     if (!p->upper)
         return m->facts->state_home

@@ -20,13 +20,30 @@
 #include "match/path.h"
 #include "run/caches.h"
 #include "layer/repo/repo.h"
+#include "layer/stack/stack.h"
 #include "run/report.h"
 #include "run/world.h"
 #include "survey/survey.h"
 
 #define MAX_COW_WORDS 4096
 
-int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *o, struct arena *mem,
+_Static_assert(LAYER_STACK_MAX <= OVERLAY_BETWEEN, "a step takes all that a layer stands on");
+
+/* Directories of changes of the layers below, the uppermost first. */
+static const char *const *paths_below(const char *state, const struct layer_stack *s, struct arena *mem)
+{
+    const char **paths = arena_zero(mem, (s->n + 1) * sizeof *paths);
+    for (size_t i = 0; paths && i < s->n; i++) {
+        const struct layer *l = &s->layers[i];
+        const char *name =
+            l->hidden && faccessat(l->dir, l->hidden, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ? l->hidden : "upper";
+        if (!(paths[i] = arena_printf(mem, "%s/" LAYERS "/%s/%s", state, l->id, name)))
+            return NULL;
+    }
+    return paths;
+}
+
+int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *o, const char *scope, struct arena *mem,
               struct layer_held *held, struct plan_ask *ask, struct err *e)
 {
     *held = LAYER_HELD;
@@ -37,14 +54,22 @@ int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *
     free(real);
     if (!workspace)
         return err_sys(e, ERR_POLICY, errno, "--cow: the workspace '%s'", p->policy->workspace);
-    const struct layer_ask wanted = {
-        .workspace = workspace, .name = o->cow[0] ? arena_text(mem, o->cow) : NULL, .command = o->argv};
+    const struct layer_ask wanted = {.workspace = workspace,
+                                     .name = o->cow[0] ? arena_text(mem, o->cow) : NULL,
+                                     .from = o->cow_from ? arena_text(mem, o->cow_from) : NULL,
+                                     .session = ask->session,
+                                     .scope = scope && *scope ? scope : NULL,
+                                     .command = o->argv};
     char secret[sizeof SECRET_CACHES + CACHES_HASH];
     int r = layer_hold(p->layers.world.state, &wanted, mem, held, e);
     if (r < 0)
         return r;
     ask->layer = held->path;
     ask->layer_hidden = held->layer.hidden;
+    if (held->stack && !(ask->layer_below = paths_below(p->layers.world.state, held->stack, mem))) {
+        layer_release(held);
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "--cow");
+    }
     int no = caches_secret(p->layers.world.state, workspace, secret);
     ask->secret = no < 0 ? NULL : arena_text(mem, secret);
     if (ask->secret)
@@ -141,19 +166,27 @@ int layer_guarded_names(const struct policy *policy, const struct layer *l, cons
     return 0;
 }
 
-static int read_changes(const struct pinfold_policy *p, const struct layer *l, struct arena *mem, struct changes *ret,
-                        struct err *e)
+static int read_changes(const struct pinfold_policy *p, const struct layer *l, const struct layer_stack *stack,
+                        struct arena *mem, struct changes *ret, struct err *e)
 {
     auto_fd int upper = layer_upper(l);
     auto_fd int workspace = open(l->workspace, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct layer_guarded *names;
-    struct layer_trees t = {
-        .upper = upper, .workspace = workspace, .store = l->dir, .since = l->since, .id = l->id, .path = l->workspace};
+    struct layer_trees t = {.upper = upper,
+                            .workspace = workspace,
+                            .store = l->dir,
+                            .since = l->since,
+                            .id = l->id,
+                            .path = l->workspace,
+                            .below = stack ? stack->below : NULL,
+                            .n_below = stack ? stack->n : 0};
     if (upper < 0 || workspace < 0)
         return err_sys(e, ERR_SYSTEM, upper < 0 ? -upper : errno, "layer %s: cannot open it and its workspace", l->id);
     if (layer_guarded_names(p->policy, l, p->layers.world.home, mem, &names, &t.n_guarded) < 0)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s", l->id);
     t.guarded = names;
+    if (stack) /* what the box began with is not what the workspace has: no base is noted */
+        return stack_changes(&t, mem, NULL, ret, e);
     const int r = changes_read(&t, mem, ret, e);
     if (r == 0)
         merge_note(&t, ret);
@@ -217,7 +250,7 @@ int cow_end(const struct pinfold_policy *p, const struct pinfold_run_options *o,
     /* The command has run: that its changes cannot be counted is no reason to lose its result. */
     if (sealed == 0 && r >= 0) {
         struct err untold = {0};
-        if (read_changes(p, l, mem, &all, &untold) == 0) {
+        if (read_changes(p, l, held->stack, mem, &all, &untold) == 0) {
             count_changes(&all, ret);
         } else if (o->say) {
             o->say(o->say_ctx, PINFOLD_SAY_WARNING, untold.text);
@@ -263,7 +296,21 @@ void layer_put(struct json *j, const struct layer *l)
     json_text_or_null(j, "name", l->name);
     json_text(j, "workspace", l->workspace);
     json_int(j, "created", l->created);
+    json_text_or_null(j, "from", l->from);
     json_object_end(j);
+}
+
+bool layer_stands_on(const char *id, const char *from)
+{
+    auto_arena struct arena *mem = arena_new(MAX_PLAN_ARENA);
+    const char *state = NULL;
+    struct layer l = {.dir = -1}, below = {.dir = -1};
+    struct err e = {0};
+    const bool stands = mem && world_state(mem, &state, &e) == 0 && layer_open(state, id, "/", mem, &l, &e) == 0 &&
+                        layer_open(state, from, "/", mem, &below, &e) == 0 && same(l.id, id) && same(l.from, below.id);
+    layer_close(&l);
+    layer_close(&below);
+    return stands;
 }
 
 void layer_put_size(struct json *j, const char *id)
@@ -315,6 +362,7 @@ static void list_layer(void *ctx, const struct layer *l)
     json_text_or_null(j, "name", l->name);
     json_text(j, "workspace", l->workspace);
     json_int(j, "created", l->created);
+    json_text_or_null(j, "from", l->from);
     json_text(j, "state", layer_state(l));
     auto_fd int upper = layer_upper(l);
     json_uint(j, "bytes", upper < 0 ? 0 : tree_bytes(upper, ".", 0));
@@ -341,11 +389,16 @@ int pinfold_layers_report(struct pinfold_report **ret, struct pinfold_error *err
 }
 
 /* Against boxes, then against an apply. */
-static int discard_layer(const struct layer *l, const char *path, struct err *e)
+static int discard_layer(const char *state, const struct layer *l, const char *path, struct arena *mem, struct err *e)
 {
     const struct layer_trees t = {.store = l->dir, .id = l->id};
     auto_fd int lock = -1;
-    int r = layer_take(l, true, &lock, e);
+    int r =
+        stack_check_free(state, l, mem, e); /* before the lock, which a box that stands on it holds, for the sentence */
+    if (r == 0)
+        r = layer_take(l, true, &lock, e);
+    if (r == 0)
+        r = stack_check_free(state, l, mem, e);
     if (r < 0)
         return r;
     auto_fd int applying = transaction_lock(&t, e);
@@ -375,7 +428,8 @@ int pinfold_layer_discard_report(const struct pinfold_layer_options *options, st
         r = layer_open(world.state, o.layer, world.cwd, mem, &l, &e);
     const char *path = r == 0 ? arena_printf(mem, "%s/" LAYERS "/%s", world.state, l.id) : NULL;
     if (r == 0)
-        r = path ? discard_layer(&l, path, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot remove the layer");
+        r = path ? discard_layer(world.state, &l, path, mem, &e)
+                 : err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot remove the layer");
     if (r == 0) {
         struct json j = JSON_TREE(&report->values);
         json_object(&j, NULL);

@@ -4,6 +4,7 @@
  * workspace's objects alone, takes it in with every check that git has (index-pack --strict: hashes, collisions, form, links).
  * Configuration, hooks, attributes, alternates, grafts and replacements of the layer are in neither of them.
  */
+#include "layer/stack/stack.h"
 #include "run/layer/gitbox.h"
 
 #include <fcntl.h>
@@ -233,6 +234,8 @@ int gitbox_land(void *ctx, const struct layer_trees *t, const struct changes *al
     if (no < 0)
         return no;
     const char *reason = !r.digits ? "the workspace has no repository; make one there first: git init" : r.why;
+    if (!reason && (no = stack_repository(t, mem, &reason, e)) < 0)
+        return no;
     if (reason)
         return outcome_refuse(mem, out, REPO_DIR, reason) < 0 ? -ENOMEM : 0;
     if (!repo_differs(&r))

@@ -89,7 +89,10 @@ if [ "$task" = branch ]; then # a commit of files: in/modes, in/hashed and in/na
     give ignored in/ignored
 fi
 
-types b <in/hosts | sed -n 's/ commit$//p' | sort -u >in/not
+# What the layers below have is known to the first one alone, and only looked at.
+known=b
+if [ -e in/below ] && [ "$task" = look ]; then known=a; fi
+types $known <in/hosts | sed -n 's/ commit$//p' | sort -u >in/not
 types a <in/tips | grep -v ' missing$' | cut -d' ' -f1 | sort -u >in/wanted || :
 
 index=none

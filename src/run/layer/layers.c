@@ -10,11 +10,13 @@
 #include "base/fd.h"
 #include "layer/change.h"
 #include "layer/layer.h"
+#include "layer/stack/stack.h"
 #include "match/path.h"
 #include "run/direct.h"
 #include "run/layer/branch.h"
 #include "run/layer/cow.h"
 #include "run/layer/gitbox.h"
+#include "run/layer/landing.h"
 #include "run/layer/layer_tool.h"
 #include "run/report.h"
 
@@ -24,11 +26,14 @@ struct opened_layer {
     struct arena *mem;
     struct world world;
     struct layer layer;
+    struct layer_stack stack; /* what it stands on */
     struct layer_trees trees;
+    struct layer_trees seen;    /* what a diff compares with: `trees`, or what lies below a stacked layer */
     const char *const *paths;   /* relative; NULL: all */
     int lock;                   /* against boxes; -1 */
     struct layer_trees there;   /* with `to`: of that directory; `workspace` -1: it is the workspace itself */
     const char *const *choices; /* of hunks; or NULL */
+    bool lives;                 /* a session writes to it */
     bool all, chosen;           /* the caller says so */
     int merge;                  /* 1: where there is no conflict; 2: with marks */
     const char *branch;         /* or NULL */
@@ -38,6 +43,9 @@ struct opened_layer {
 static void opened_close(struct opened_layer *o)
 {
     layer_close(&o->layer);
+    stack_close(&o->stack);
+    if (o->seen.viewed)
+        o->seen.workspace = close_fd(o->seen.workspace);
     o->trees.upper = close_fd(o->trees.upper);
     o->trees.workspace = close_fd(o->trees.workspace);
     if (o->there.workspace >= 0)
@@ -106,6 +114,7 @@ static int open_there(struct opened_layer *o, const char *to)
     o->there.n_guarded += n;
     o->there.path = top;
     o->there.store = store;
+    o->there.n_below = 0;       /* of the layers below the workspace is asked */
     o->there.since = INT64_MAX; /* what its host does is seen by its content */
     o->there.workspace = take_fd(&dir);
     return 0;
@@ -166,9 +175,11 @@ static int open_wanted(const struct pinfold_layer_options *given, bool changes, 
         r = layer_open(o->world.state, options.layer, o->world.cwd, o->mem, &o->layer, &o->e);
     if (r < 0)
         return r;
-    if (o->layer.from)
-        return err_say(&o->e, ERR_CANNOT, "layer %s stands on another layer, %s, which is not supported here",
-                       o->layer.id, o->layer.from);
+    r = stack_open(o->world.state, &o->layer, o->mem, &o->stack, &o->e);
+    if (r < 0)
+        return r;
+    o->trees.below = o->stack.below;
+    o->trees.n_below = o->stack.n;
     o->all = options.all != 0;
     o->chosen = options.chosen != 0;
     o->choices = options.choices;
@@ -193,11 +204,29 @@ static int open_wanted(const struct pinfold_layer_options *given, bool changes, 
     return r < 0 ? r : take_paths(o, options.paths);
 }
 
-/* The same for what changes the workspace: no box may be writing to the layer. */
+/* Its changes against what its box began with. */
+static int read_shown(struct opened_layer *o, struct changes *ret)
+{
+    o->seen = o->trees;
+    return o->stack.n ? stack_changes(&o->trees, o->mem, &o->seen, ret, &o->e)
+                      : changes_read(&o->trees, o->mem, ret, &o->e);
+}
+
+/*
+ * The same for what changes the workspace: no box may be writing to the layer, but a session. That one is told afterwards, and what of the
+ * layer changes at the moment it is applied is refused path by path.
+ */
 static int open_idle(const struct pinfold_layer_options *given, struct opened_layer *o)
 {
+    struct err busy = {0};
     int r = open_wanted(given, true, o);
-    return r < 0 ? r : layer_take(&o->layer, false, &o->lock, &o->e);
+    if (r < 0)
+        return r;
+    r = layer_share(&o->layer, &o->lock, &busy);
+    o->lives = r == -EBUSY && o->layer.session;
+    if (r < 0 && !o->lives)
+        o->e = busy;
+    return o->lives ? 0 : r;
 }
 
 /* ---- as values ---- */
@@ -277,7 +306,7 @@ static void put_layer_change(struct json *j, const struct layer_trees *t, const 
 static int put_git(struct opened_layer *o, const struct changes *all, struct json *j)
 {
     auto_buf struct buf out = BUF(1u << 20);
-    int r = gitbox_words(&o->trees, all, o->mem, &out, &o->e);
+    int r = gitbox_words(&o->seen, all, o->mem, &out, &o->e);
     struct str text = buf_view(&out);
     json_array(j, "git");
     while (text.n) {
@@ -310,8 +339,8 @@ int pinfold_layer_diff_report(const struct pinfold_layer_options *options, int c
     size_t *other = NULL;
     int r = open_wanted(options, false, &o);
     if (r == 0)
-        r = changes_read(&o.trees, o.mem, &all, &o.e);
-    if (r == 0 && (!(take = wanted_changes(&o, &all)) || renames_find(&o.trees, &all, take, o.mem, &other) < 0))
+        r = read_shown(&o, &all);
+    if (r == 0 && (!(take = wanted_changes(&o, &all)) || renames_find(&o.seen, &all, take, o.mem, &other) < 0))
         r = layers_no_memory(&o);
     if (r < 0 || !report)
         return report_give(report, r, &o.e, ret, error);
@@ -322,7 +351,7 @@ int pinfold_layer_diff_report(const struct pinfold_layer_options *options, int c
     json_array(&j, "changes");
     for (size_t i = 0; i < all.n; i++) {
         if (take[i])
-            put_layer_change(&j, &o.trees, &all.all[i], other[i] ? all.all[other[i] - 1].path : NULL, count != 0);
+            put_layer_change(&j, &o.seen, &all.all[i], other[i] ? all.all[other[i] - 1].path : NULL, count != 0);
     }
     json_array_end(&j);
     r = put_git(&o, &all, &j);
@@ -399,7 +428,7 @@ static int put_patches(struct opened_layer *o, const struct changes *all, const 
         const char *why = NULL, *path = all->all[i].path;
         if (!take[i])
             continue;
-        int r = other[i] ? 1 : patch_of(&o->trees, &all->all[i], &out, &why, &o->e);
+        int r = other[i] ? 1 : patch_of(&o->seen, &all->all[i], &out, &why, &o->e);
         if (other[i] && all->all[i].kind == CHANGE_ADDED)
             patch_of_rename(&all->all[other[i] - 1], &all->all[i], &out);
         int no = r < 0 ? 0 : write_patch(fd, &out);
@@ -430,13 +459,14 @@ int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, str
     int r = open_wanted(options, false, &o);
     if (r == 0 && o.chosen)
         r = check_wanted(&o, options);
+    o.seen = o.trees;
     if (r == 0)
-        r = changes_read(&o.trees, o.mem, &all, &o.e);
+        r = o.chosen ? changes_read(&o.trees, o.mem, &all, &o.e) : read_shown(&o, &all);
     if (r == 0 && o.chosen)
         r = layer_choose(&o.trees, &all, o.paths, false, o.mem, &take, &done, &o.e);
     if (r == 0 && !o.chosen)
         take = wanted_changes(&o, &all);
-    if (r == 0 && (!take || renames_find(&o.trees, &all, take, o.mem, &other) < 0))
+    if (r == 0 && (!take || renames_find(&o.seen, &all, take, o.mem, &other) < 0))
         r = layers_no_memory(&o);
     if (r == 0)
         r = put_patches(&o, &all, take, other, fd, &done);
@@ -460,10 +490,10 @@ int pinfold_layer_tool(const struct pinfold_layer_options *options, const char *
     struct changes all = {0};
     int r = open_wanted(options, false, &o), status = 0;
     if (r == 0)
-        r = changes_read(&o.trees, o.mem, &all, &o.e);
+        r = read_shown(&o, &all);
     const bool *take = r == 0 ? wanted_changes(&o, &all) : NULL;
     if (r == 0)
-        r = take ? layer_tool(&o.trees, &all, take, tool, o.mem, &done, &status, &o.e) : layers_no_memory(&o);
+        r = take ? layer_tool(&o.seen, &all, take, tool, o.mem, &done, &status, &o.e) : layers_no_memory(&o);
     if (r < 0 || !report)
         return report_give(report, r, &o.e, ret, error);
     struct json j = JSON_TREE(&report->values);
@@ -552,9 +582,15 @@ int pinfold_layer_hunks_report(const struct pinfold_layer_options *options, stru
     return report_give(report, r, &o.e, ret, error);
 }
 
-static int give_outcome(struct opened_layer *o, int r, const struct apply_outcome *done, struct pinfold_report **ret,
-                        struct pinfold_error *error)
+static int give_outcome(struct opened_layer *o, int r, const struct apply_outcome *done, struct layer_session *lives,
+                        struct pinfold_report **ret, struct pinfold_error *error)
 {
+    *lives = (struct layer_session){.known = false};
+    if (o->lives) {
+        const int n = snprintf(lives->name, sizeof lives->name, "%s", o->layer.session);
+        const int k = snprintf(lives->scope, sizeof lives->scope, "%s", o->layer.scope ? o->layer.scope : "");
+        lives->known = n < (int)sizeof lives->name && k < (int)sizeof lives->scope;
+    }
     struct pinfold_report *report = report_new();
     if (r < 0 || !report)
         return report_give(report, r, &o->e, ret, error);
@@ -588,8 +624,8 @@ static int apply_branch(struct opened_layer *o, const char *name, struct apply_o
     return r < 0 ? r : branch_make(&o->trees, &all, take, &ask, o->mem, done, &o->e);
 }
 
-int pinfold_layer_apply_report(const struct pinfold_layer_options *options, struct pinfold_report **ret,
-                               struct pinfold_error *error)
+int layer_apply_to(const struct pinfold_layer_options *options, struct layer_session *lives,
+                   struct pinfold_report **ret, struct pinfold_error *error)
 {
     auto_opened struct opened_layer o;
     struct apply_outcome done = {0};
@@ -609,19 +645,19 @@ int pinfold_layer_apply_report(const struct pinfold_layer_options *options, stru
     if (r == 0 && !o.choices)
         r = check_wanted(&o, options);
     if (r == 0 && o.branch)
-        return give_outcome(&o, apply_branch(&o, o.branch, &done), &done, ret, error);
+        return give_outcome(&o, apply_branch(&o, o.branch, &done), &done, lives, ret, error);
     if (r == 0)
         r = layer_apply(there ? &o.there : &o.trees, &ask, o.mem, &done, &o.e);
-    return give_outcome(&o, r, &done, ret, error);
+    return give_outcome(&o, r, &done, lives, ret, error);
 }
 
-int pinfold_layer_undo_report(const struct pinfold_layer_options *options, uint64_t number, struct pinfold_report **ret,
-                              struct pinfold_error *error)
+int layer_undo_in(const struct pinfold_layer_options *options, uint64_t number, struct layer_session *lives,
+                  struct pinfold_report **ret, struct pinfold_error *error)
 {
     auto_opened struct opened_layer o;
     struct apply_outcome done = {0};
     int r = open_idle(options, &o);
     if (r == 0)
         r = layer_undo(o.there.workspace >= 0 ? &o.there : &o.trees, number, o.paths, o.mem, &done, &o.e);
-    return give_outcome(&o, r, &done, ret, error);
+    return give_outcome(&o, r, &done, lives, ret, error);
 }

@@ -2,14 +2,13 @@
  * Prepares the filter of the ssh-agent on the host's side, before the box is planned. Names of keys become keys here, and names of
  * hosts the keys that known_hosts has for them, so the filter itself looks nothing up.
  */
-#include "run/ssh.h"
+#include "run/keys/ssh.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -27,7 +26,7 @@
 #define MAX_KEY_FILE  (16u << 10)
 #define MAX_KNOWN     (4u << 20)
 #define SAID_BY       "ssh_agent"
-enum { AGENT_SECONDS = 10, MAX_SHOWN = 256, YOUNG_SECONDS = 60 };
+enum { AGENT_SECONDS = 10, MAX_SHOWN = 256 };
 
 struct agent_key {
     struct str key, comment;
@@ -498,45 +497,14 @@ static int show_public_keys(struct preparing *s, const char *dir)
     return r;
 }
 
-/* What a pinfold that was killed has left: nobody holds its lock. A young one may be between its two first steps. */
-static void sweep_sockets(void)
-{
-    DIR *d = opendir("/tmp");
-    for (struct dirent *entry; d && (entry = readdir(d));) {
-        struct stat st;
-        if (!str_starts(str_of(entry->d_name), STR("pinfold-ssh-")))
-            continue;
-        auto_fd int fd = openat(dirfd(d), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() || st.st_mtime > time(NULL) - YOUNG_SECONDS ||
-            flock(fd, LOCK_EX | LOCK_NB) < 0)
-            continue;
-        (void)unlinkat(fd, "agent", 0);
-        (void)unlinkat(dirfd(d), entry->d_name, AT_REMOVEDIR);
-    }
-    if (d)
-        (void)closedir(d);
-}
-
 static int make_socket(struct preparing *s)
 {
-    struct ssh_ready *ready = s->ready;
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    char dir[] = "/tmp/pinfold-ssh-XXXXXX";
-    if (!mkdtemp(dir))
-        return err_sys(s->e, ERR_SYSTEM, errno, "cannot create a directory in /tmp for the ssh-agent's socket");
-    memcpy(ready->dir, dir, sizeof dir);
-    ready->lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (ready->lock < 0 || flock(ready->lock, LOCK_EX | LOCK_NB) < 0)
-        return err_sys(s->e, ERR_SYSTEM, errno, "cannot lock '%s'", dir);
-    sweep_sockets();
-    /* The box's user may be another one; outside, the directory admits only the caller. */
-    snprintf(at.sun_path, sizeof at.sun_path, "%s/agent", dir);
-    auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || chmod(at.sun_path, 0666) < 0 || listen(fd, 64) < 0)
-        return err_sys(s->e, ERR_SYSTEM, errno, "cannot create the socket '%s' for the ssh-agent", at.sun_path);
-    ready->box.listener = take_fd(&fd);
-    int r = add_layer_flag(s, "unix-socket", arena_text(s->mem, at.sun_path));
-    return r < 0 ? r : add_layer_flag(s, "env", arena_printf(s->mem, "SSH_AUTH_SOCK=%s", at.sun_path));
+    int r = agent_place_make("ssh", &s->ready->place, &s->ready->box.listener, s->e);
+    if (r < 0)
+        return r;
+    const char *path = arena_printf(s->mem, "%s/" AGENT_SOCKET, s->ready->place.dir);
+    r = add_layer_flag(s, "unix-socket", path);
+    return r < 0 ? r : add_layer_flag(s, "env", arena_printf(s->mem, "SSH_AUTH_SOCK=%s", path));
 }
 
 static int show_files(struct preparing *s)
@@ -642,15 +610,9 @@ const struct box_gpg *gpg_box(const struct ssh_ready *s)
 
 void ssh_end(struct pinfold_policy *p, struct ssh_ready *s)
 {
-    char path[64];
     gpg_end(&s->gpg);
     s->box.listener = close_fd(s->box.listener);
-    if (s->dir[0]) {
-        snprintf(path, sizeof path, "%s/agent", s->dir);
-        (void)unlink(path);
-        (void)rmdir(s->dir);
-    }
-    s->lock = close_fd(s->lock);
+    agent_place_end(&s->place);
     if (s->said)
         p->policy = s->said;
     s->mem = arena_free(s->mem);

@@ -1,17 +1,15 @@
 /* The caller's ssh-agent, as far as a policy lets a box use it: which keys, for which hosts, and the box's own socket. */
 #pragma once
-#include "run/gpg.h"
+#include "run/keys/gpg.h"
 
 struct ssh_ready {
-    struct arena *mem;    /* NULL: the policy names no key */
-    char dir[32];         /* of the box's socket, or "" */
-    int lock;             /* the directory, flock()ed as long as it is used; -1 */
+    struct arena *mem; /* NULL: the policy names no key */
+    struct agent_place place;
     struct box_ssh box;   /* for struct run_spec */
     struct gpg_ready gpg; /* the gpg-agent's, which is prepared and ended with it */
     struct policy *said;  /* the policy as it was loaded */
 };
-#define SSH_READY                                                                                                      \
-    ((struct ssh_ready){.lock = -1, .box = {.listener = -1}, .gpg = {.lock = -1, .box = {.listener = -1}}})
+#define SSH_READY ((struct ssh_ready){.place = AGENT_PLACE, .box = {.listener = -1}, .gpg = GPG_READY})
 
 /*
  * If the policy of `p` names keys: asks the agent for them, reads known_hosts, creates the socket, and puts a policy in the place of

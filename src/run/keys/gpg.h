@@ -1,13 +1,13 @@
 /* The caller's gpg-agent, as far as a policy lets a box use it: which keys, the public keyring, and the box's own socket. */
 #pragma once
 #include "run/direct.h"
+#include "run/keys/place.h"
 
 struct gpg_ready {
-    char dir[40];       /* of the box's socket and its GNUPGHOME, or "" */
-    int lock;           /* the directory, flock()ed as long as it is used; -1 */
-    struct box_gpg box; /* for struct run_spec */
+    struct agent_place place; /* of the box's socket and its GNUPGHOME */
+    struct box_gpg box;       /* for struct run_spec */
 };
-#define GPG_READY ((struct gpg_ready){.lock = -1, .box = {.listener = -1}})
+#define GPG_READY ((struct gpg_ready){.place = AGENT_PLACE, .box = {.listener = -1}})
 
 /*
  * For the keys that the policy names: asks the caller's gpg what they are, makes the socket and a GNUPGHOME with the public keys in it.

@@ -2,9 +2,8 @@
  * Prepares the filter of the gpg-agent on the host's side, before the box is planned. What names a key becomes its keygrip here, by what
  * the caller's own gpg says; the box gets a GNUPGHOME of its own with the public keys, which is thrown away.
  */
-#include "run/gpg.h"
+#include "run/keys/gpg.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,8 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -23,17 +20,7 @@
 #include "base/fd.h"
 #include "sys/remove.h"
 
-#define GPG_PREFIX "pinfold-gpg-"
-enum {
-    GPG_OUTPUT_MAX = 64 << 20,
-    GPG_SECONDS = 60,
-    GPG_YOUNG_S = 60,
-    FIELDS = 13,
-    F_TYPE = 0,
-    F_ID = 9,
-    F_CAN = 11,
-    GPG_LINE = 300
-};
+enum { GPG_OUTPUT_MAX = 64 << 20, GPG_SECONDS = 60, FIELDS = 13, F_TYPE = 0, F_ID = 9, F_CAN = 11, GPG_LINE = 300 };
 
 struct gpg_preparing {
     const struct pinfold_policy *p;
@@ -330,22 +317,6 @@ static int box_flag(struct gpg_preparing *s, const char *name, const char *value
     return 0;
 }
 
-static void sweep_gpg(void)
-{
-    DIR *d = opendir("/tmp");
-    for (struct dirent *entry; d && (entry = readdir(d));) {
-        struct stat st;
-        if (!str_starts(str_of(entry->d_name), STR(GPG_PREFIX)))
-            continue;
-        auto_fd int fd = openat(dirfd(d), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() && st.st_mtime < time(NULL) - GPG_YOUNG_S &&
-            flock(fd, LOCK_EX | LOCK_NB) == 0)
-            remove_tree(dirfd(d), entry->d_name);
-    }
-    if (d)
-        (void)closedir(d);
-}
-
 static int write_into(int dir, const char *name, struct str text)
 {
     auto_fd int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -361,7 +332,7 @@ static int make_home(struct gpg_preparing *s, const char *home)
     int r = ask_gpg(s, "gpg", words, &keys);
     if (r < 0)
         return r;
-    snprintf(redirect, sizeof redirect, "%%Assuan%%\nsocket=%s/agent\n", s->ready->dir);
+    snprintf(redirect, sizeof redirect, "%%Assuan%%\nsocket=%s/" AGENT_SOCKET "\n", s->ready->place.dir);
     int no = mkdir(home, 0700) < 0 ? -errno : 0;
     auto_fd int dir = no == 0 ? open(home, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
     if (no == 0)
@@ -375,26 +346,13 @@ static int make_home(struct gpg_preparing *s, const char *home)
 
 static int make_gpg_place(struct gpg_preparing *s)
 {
-    struct gpg_ready *ready = s->ready;
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    char dir[] = "/tmp/" GPG_PREFIX "XXXXXX";
-    if (!mkdtemp(dir))
-        return err_sys(s->e, ERR_SYSTEM, errno, "cannot create a directory in /tmp for the gpg-agent's socket");
-    memcpy(ready->dir, dir, sizeof dir);
-    ready->lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (ready->lock < 0 || flock(ready->lock, LOCK_EX | LOCK_NB) < 0)
-        return err_sys(s->e, ERR_SYSTEM, errno, "cannot lock '%s'", dir);
-    sweep_gpg();
-    snprintf(at.sun_path, sizeof at.sun_path, "%s/agent", dir);
-    auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    /* The box's user may be another one; outside, the directory admits only the caller. */
-    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || chmod(at.sun_path, 0666) < 0 || listen(fd, 64) < 0)
-        return err_sys(s->e, ERR_SYSTEM, errno, "cannot create the socket '%s' for the gpg-agent", at.sun_path);
-    ready->box.listener = take_fd(&fd);
-    const char *home = arena_printf(s->mem, "%s/home", dir);
-    int r = home ? make_home(s, home) : gpg_no_memory(s->e);
+    int r = agent_place_make("gpg", &s->ready->place, &s->ready->box.listener, s->e);
+    if (r < 0)
+        return r;
+    const char *dir = s->ready->place.dir, *home = arena_printf(s->mem, "%s/home", dir);
+    r = home ? make_home(s, home) : gpg_no_memory(s->e);
     if (r == 0)
-        r = box_flag(s, "unix-socket", arena_text(s->mem, at.sun_path));
+        r = box_flag(s, "unix-socket", arena_printf(s->mem, "%s/" AGENT_SOCKET, dir));
     if (r == 0)
         r = box_flag(s, "mount", arena_printf(s->mem, "%s:%s", home, home));
     return r < 0 ? r : box_flag(s, "env", arena_printf(s->mem, "GNUPGHOME=%s", home));
@@ -420,11 +378,6 @@ int gpg_begin(const struct pinfold_policy *p, struct arena *mem, struct gpg_read
 void gpg_end(struct gpg_ready *g)
 {
     g->box.listener = close_fd(g->box.listener);
-    if (g->dir[0]) {
-        auto_fd int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (tmp >= 0)
-            remove_tree(tmp, g->dir + strlen("/tmp/"));
-    }
-    g->lock = close_fd(g->lock);
+    agent_place_end(&g->place);
     *g = GPG_READY;
 }

@@ -1,0 +1,279 @@
+/*
+ * A box inside a box. The kernel allows one supervisor of system calls, the guard of the box around this one, and it
+ * judges what happens in here, too, by the rules it has told (protocol/guard_table.h). So what this plan would ask of a
+ * guard holds if those rules say it already; otherwise the plan lacks it, and the reason names the first rule that
+ * nobody would enforce. Paths are the same in both: only a caller with the outer box's own root is told its rules.
+ *
+ * What is compared can only refuse too much. Rules that restrict are found by their bytes, rules that permit in any case
+ * of letters. Pins need no comparison: what they keep in place is either protected or hidden by the outer rules, which
+ * have their own, or a mount of this box's, which moves with its directory.
+ */
+#include "plan/make.h"
+
+struct around {
+    const struct making *m;
+    const struct plan_image *image;
+    const struct guard_table *table;
+    const char *guard, *hides, *any_depth, *sockets; /* why not; NULL: held */
+};
+
+static const char *outer_text(const struct around *a, const struct guard_rule *r)
+{
+    return plan_string(a->image, r->text);
+}
+
+static const char *outer_below(const struct around *a, const struct guard_rule *r)
+{
+    return r->below ? plan_string(a->image, r->below) : "/";
+}
+
+static bool in_any_case(const char *path, const char *tree)
+{
+    return path_in(str_of(path), str_of(tree));
+}
+
+static bool permits(const struct guard_rule *r)
+{
+    return r->kind == GUARD_RULE_ROOT || r->kind == GUARD_RULE_PRIVATE;
+}
+
+static const char *or_words(const char *said)
+{
+    return said ? said : "the box around this one does not hold a rule"; /* no memory */
+}
+#define WHY(a, ...) or_words(arena_printf((a)->m->mem, __VA_ARGS__))
+
+/* Whether this plan has such a tree of its own there: then it asks for no more than the outer rules. */
+static bool permitted_here(const struct around *a, const char *path)
+{
+    for (size_t i = 0; i < a->m->n_guards; i++) {
+        const struct guard_line *g = &a->m->guards[i];
+        if ((g->kind == GUARD_RULE_ROOT || g->kind == GUARD_RULE_PRIVATE) && strcmp(g->text, path) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A rule of `kinds` (bits) at or above `path`, and nothing nearer or below that permits more. */
+static bool restricted(const struct around *a, const char *path, unsigned kinds)
+{
+    size_t longest = 0;
+    bool found = false;
+    for (uint32_t i = 0; i < a->table->n_rules; i++) {
+        const struct guard_rule *r = &a->table->rules[i];
+        const char *text = outer_text(a, r);
+        if (!(kinds >> r->kind & 1) || !path_at_or_below(path, text))
+            continue;
+        found = true;
+        longest = strlen(text) > longest ? strlen(text) : longest;
+    }
+    for (uint32_t i = 0; i < a->table->n_rules; i++) {
+        const struct guard_rule *r = &a->table->rules[i];
+        const char *text = outer_text(a, r);
+        if (!permits(r))
+            continue;
+        if (in_any_case(path, text) && (!found || strlen(text) >= longest))
+            return false;
+        if (in_any_case(text, path) && strlen(text) > strlen(path) && !permitted_here(a, text))
+            return false;
+    }
+    return found || kinds & 1u << GUARD_RULE_PROTECT; /* where nothing permits it, nothing can be changed */
+}
+
+/* A name for tops of writable trees, in the directory where the guard applies them because this plan asked. */
+static bool is_name_at_top(const struct around *a, const char *path)
+{
+    const char *top = a->m->facts->around_top;
+    if (!top || !path_below(path, top))
+        return false;
+    for (uint32_t i = 0; i < a->table->n_rules; i++) {
+        const struct guard_rule *r = &a->table->rules[i];
+        if (r->kind == GUARD_RULE_NAME && r->place == GUARD_ROOT && r->judge == GUARD_REFUSE &&
+            r->flags & GUARD_RULE_DIRECTORY && !(r->flags & GUARD_RULE_PATTERN) &&
+            path_at_or_below(path_rest(path, top), outer_text(a, r)))
+            return a->table->mode == GUARD_STRICT;
+    }
+    return false;
+}
+
+/* A hidden file that this box mounts something over: the kernel refuses to move or change a mount point. */
+static bool is_mounted_over(const struct making *m, const char *path)
+{
+    for (size_t i = 0; i < m->n_places; i++) {
+        const struct plan_place *p = &m->places[i];
+        if (p->act == ACT_DENY && m->facts->tier == TIER_NAMESPACES && strcmp(p->dst, path) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool names_at_top(const struct making *m)
+{
+    for (size_t i = 0; i < m->n_guards; i++)
+        if (m->guards[i].kind == GUARD_RULE_NAME && m->guards[i].place == GUARD_ROOT)
+            return true;
+    return false;
+}
+
+static bool has_names(const struct making *m)
+{
+    for (size_t i = 0; i < m->n_guards; i++)
+        if (m->guards[i].kind == GUARD_RULE_NAME)
+            return true;
+    return false;
+}
+
+/* A writable tree of this plan: the outer guard must apply the names there, and at its top. */
+static const char *judge_root(const struct around *a, const struct guard_line *g)
+{
+    const struct guard_rule *nearest = NULL;
+    const bool names = has_names(a->m);
+    for (uint32_t i = 0; i < a->table->n_rules; i++) {
+        const struct guard_rule *r = &a->table->rules[i];
+        const char *text = outer_text(a, r);
+        const bool bound = permits(r) || r->kind == GUARD_RULE_PROTECT || r->kind == GUARD_RULE_HIDE;
+        if (bound && in_any_case(g->text, text) &&
+            (!nearest || strlen(text) > strlen(outer_text(a, nearest)) ||
+             (permits(r) && strlen(text) == strlen(outer_text(a, nearest)))))
+            nearest = r;
+        const bool free =
+            r->kind == GUARD_RULE_PRIVATE || (r->kind == GUARD_RULE_ROOT && r->flags & GUARD_RULE_LAYERED);
+        if (names && free && in_any_case(text, g->text) && strlen(text) > strlen(g->text) && !permitted_here(a, text))
+            return WHY(a, "%s is a private tree of the box around this one, where its supervisor guards no names",
+                       text);
+    }
+    if (!nearest || !permits(nearest))
+        return NULL;
+    const char *text = outer_text(a, nearest);
+    if (g->flags & GUARD_RULE_NO_LINKS && !(nearest->kind == GUARD_RULE_ROOT && nearest->flags & GUARD_RULE_NO_LINKS))
+        return WHY(a, "in %s the box around this one allows symbolic links", g->text);
+    if (!names)
+        return NULL;
+    if (nearest->kind == GUARD_RULE_PRIVATE)
+        return WHY(a, "%s is in a private tree of the box around this one, where its supervisor guards no names",
+                   g->text);
+    if (nearest->flags & GUARD_RULE_LAYERED)
+        return WHY(a, "%s is behind a copy-on-write layer of the box around this one, whose supervisor guards no names",
+                   g->text);
+    const char *top = a->m->facts->around_top;
+    if (strcmp(text, g->text) != 0 && !(top && strcmp(top, g->text) == 0) && names_at_top(a->m))
+        return WHY(a,
+                   "the box around this one guards names such as .envrc at the top of its own workspace only; use it: "
+                   "--workspace %s",
+                   text);
+    return NULL;
+}
+
+/* The same rule of names, for at least as much of the tree. */
+static bool has_name(const struct around *a, const struct guard_line *g)
+{
+    for (uint32_t i = 0; i < a->table->n_rules; i++) {
+        const struct guard_rule *r = &a->table->rules[i];
+        const char *below = g->below ? g->below : "/";
+        if (r->kind == g->kind && r->place == g->place && r->judge == g->judge && r->flags == g->flags &&
+            strcmp(outer_text(a, r), g->text) == 0 &&
+            (r->flags & GUARD_RULE_DIRECT ? strcmp(below, outer_below(a, r)) == 0
+                                          : path_at_or_below(below, outer_below(a, r))))
+            return true;
+    }
+    return false;
+}
+
+static void judge_line(struct around *a, const struct guard_line *g)
+{
+    const char *none = NULL;
+    switch ((enum guard_rule_kind)g->kind) {
+    case GUARD_RULE_ROOT:
+        none = g->flags & GUARD_RULE_LAYERED ? NULL : judge_root(a, g);
+        break;
+    case GUARD_RULE_NAME:
+        if (!has_name(a, g))
+            none = WHY(a, "the box around this one does not guard the name %s", g->text);
+        break;
+    case GUARD_RULE_PROTECT:
+        if (!restricted(a, g->text, 1u << GUARD_RULE_PROTECT | 1u << GUARD_RULE_HIDE) && !is_name_at_top(a, g->text) &&
+            !is_mounted_over(a->m, g->text))
+            none = WHY(a, "the box around this one does not protect %s", g->text);
+        break;
+    case GUARD_RULE_HIDE:
+        if (!a->hides && !(a->image->filter & FILTER_READS && restricted(a, g->text, 1u << GUARD_RULE_HIDE)))
+            a->hides = WHY(a, "%s is in a writable place, and the box around this one does not hide it", g->text);
+        break;
+    case GUARD_RULE_HIDE_NAME:
+        if (!a->any_depth && !(a->image->filter & FILTER_READS && has_name(a, g)))
+            a->any_depth = WHY(a, "the box around this one does not hide the name %s", g->text);
+        break;
+    case GUARD_RULE_PIN:
+    case GUARD_RULE_SOCKET:
+    case GUARD_RULE_PRIVATE:
+        break;
+    }
+    a->guard = a->guard ? a->guard : none;
+}
+
+/* Whether this plan hides `path` in memory of its own, or allows the socket, too. */
+static bool is_out_of_reach(const struct making *m, const char *path)
+{
+    const struct guard_line *nearest = NULL;
+    for (size_t i = 0; i < m->n_guards; i++) {
+        const struct guard_line *g = &m->guards[i];
+        if (g->kind == GUARD_RULE_SOCKET && strcmp(g->text, path) == 0)
+            return true;
+        const bool bound = g->kind == GUARD_RULE_ROOT || g->kind == GUARD_RULE_PROTECT || g->kind == GUARD_RULE_PRIVATE;
+        if (bound && path_at_or_below(path, g->text) && (!nearest || strlen(g->text) > strlen(nearest->text)))
+            nearest = g;
+    }
+    return m->facts->tier == TIER_NAMESPACES && nearest && nearest->kind == GUARD_RULE_PRIVATE &&
+           !(nearest->flags & GUARD_RULE_KEPT);
+}
+
+static void judge_sockets(struct around *a)
+{
+    for (uint32_t i = 0; !a->sockets && i < a->table->n_rules; i++) {
+        const struct guard_rule *r = &a->table->rules[i];
+        if (r->kind == GUARD_RULE_SOCKET && !is_out_of_reach(a->m, outer_text(a, r)))
+            a->sockets = WHY(a, "the box around this one may connect to %s; allow it here as well (--unix-socket)",
+                             outer_text(a, r));
+    }
+}
+
+/* The rules of both are about paths: a tree that is shown elsewhere has others. */
+static const char *shown_elsewhere(const struct around *a)
+{
+    for (size_t i = 0; i < a->m->n_places; i++) {
+        const struct plan_place *p = &a->m->places[i];
+        if (p->act == ACT_ATTACH && p->region == REGION_WRITABLE && p->src && strcmp(p->src, p->dst) != 0)
+            return WHY(a, "a mount shows a writable tree at %s, where the box around this one has other rules", p->dst);
+    }
+    return NULL;
+}
+
+features around_holds(const struct making *m, const char **ret_why)
+{
+    const struct plan_image *image = m->facts->around;
+    if (!image)
+        return 0;
+    struct around a = {.m = m, .image = image, .table = (const void *)((const char *)image + image->guard_at)};
+    const char *elsewhere = shown_elsewhere(&a);
+    a.guard = a.hides = a.any_depth = elsewhere;
+    if (m->policy->guard != GUARD_OFF && a.table->mode > m->policy->guard)
+        a.guard = a.table->mode == GUARD_OFF ? "the box around this one has --guard off"
+                                             : "the box around this one has --guard existing";
+    for (size_t i = 0; i < m->n_guards; i++)
+        judge_line(&a, &m->guards[i]);
+    judge_sockets(&a);
+    const struct {
+        features bit;
+        const char *why;
+    } all[] = {{F(GUARD), a.guard},
+               {F(HIDES), a.hides ? a.hides : a.any_depth},
+               {F(HIDES_ANY_DEPTH), a.any_depth},
+               {F(UNIX_SOCKETS), a.sockets}};
+    features held = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const int at = __builtin_ctzll(all[i].bit);
+        ret_why[at] = all[i].why;
+        held |= all[i].why ? 0 : all[i].bit;
+    }
+    return held;
+}
