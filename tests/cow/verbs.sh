@@ -296,7 +296,7 @@ ok "as the next diff says" says "$("$pinfold" diff --names)" "- new/deep/y"
 ok "and the next apply" test -d new -a ! -e new/x -a ! -e new/deep
 session write "s:$PWD/go" <<<1
 i=0
-while ! session cat "s:$PWD/held" 2>/dev/null | grep -q done && [ $((i += 1)) -lt 200 ]; do sleep 0.02; done
+while ! session cat "s:$PWD/held" 2>/dev/null | grep -q "done" && [ $((i += 1)) -lt 200 ]; do sleep 0.02; done
 ok "a file held open meanwhile is the layer's" test "$(tail -n 1 a)" = box -a "$(session cat "s:$PWD/a" | tail -n 1)" = held
 echo host >>sub/b
 session exec s -- sh -c 'cat sub/b; echo 5 >>sub/b' >/dev/null
