@@ -182,6 +182,7 @@ static const struct {
                  {"sandbox-image", offsetof(struct ask, sandbox_image)},
                  {"session", offsetof(struct ask, session)},
                  {"since", offsetof(struct ask, since)},
+                 {"older-than", offsetof(struct ask, older)},
                  {"head-was", offsetof(struct ask, head_was)},
                  {"scope", offsetof(struct ask, scope)},
                  {"cwd", offsetof(struct ask, dir)},

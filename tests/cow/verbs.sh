@@ -402,6 +402,41 @@ mv ../gone-base "$XDG_STATE_HOME/pinfold/layers/$base"
 cd .. && drop_all
 chmod -R u+w st && rm -rf st
 
+# ---- layers that are done with ----
+mkdir prune && cd prune && git init -q . && echo 1 >a && git add . && git -c user.name=x -c user.email=x@x commit -qm one || exit 1
+"$pinfold" run --no-layers -q --cow=none -- true 2>/dev/null
+box --cow=done -- sh -c 'echo 2 >>a; git -c user.name=x -c user.email=x@x commit -qam two' >/dev/null
+box --cow=waits -- sh -c 'echo 3 >>a' >/dev/null
+box --cow=over --cow-from waits -- true >/dev/null
+box --cow=staged -- sh -c 'echo 5 >b; git add b; rm b' >/dev/null
+"$pinfold" apply done --all >/dev/null
+prune() { "$pinfold" layers prune "$@" 2>&1; }
+at() { # NAME TIME: as if the layer had been used and applied then
+    local dir
+    dir=$XDG_STATE_HOME/pinfold/layers/$(layers | python3 -c 'import json,sys; print(*(l["id"] for l in json.load(sys.stdin)["layers"] if l["name"] == sys.argv[1]))' "$1")
+    touch -d "$2" "$dir/record"
+    [ ! -e "$dir/applied" ] || touch -d "$2" "$dir/applied"
+}
+out=$(prune --dry-run)
+ok "what is empty would go" says "$out" "(none)"
+ok "also on another" says "$out" "(over)"
+ok "what can be taken back stays" silent "$out" "(done)"
+ok "what waits stays" silent "$out" "(waits)"
+ok "what is only staged stays" silent "$out" "(staged)"
+ok "nothing has gone" test "$(layers | count)" = 5
+at done "2 days ago"
+ok "what has landed goes" says "$(prune)" "landed"
+ok "the rest does not" test "$(layers | python3 -c 'import json,sys; print(*sorted(l["name"] for l in json.load(sys.stdin)["layers"]))')" = "staged waits"
+at waits "8 days ago"
+ok "an age" says "$(prune --older-than 9d; layers)" '"waits"'
+box --cow=over --cow-from waits -- touch c >/dev/null
+ok "not below another that stays" silent "$(prune --older-than 7d)" "(waits)"
+at over "8 days ago"
+ok "with that one" test "$(prune --older-than 7d | grep -c -e '(over)' -e '(waits)')" = 2
+ok "no age" says "$(prune --older-than 7)" "write a time"
+ok "for prune alone" says "$("$pinfold" layers --dry-run 2>&1)" "are for prune"
+cd .. && drop_all && rm -rf prune
+
 # ---- an agent by name ----
 mkdir -p "$top/agents-home/.local/bin"
 cat >"$top/agents-home/.local/bin/claude" <<'EOF'
