@@ -15,7 +15,7 @@ static void look_again(const struct layer_session *lives)
     struct pinfold_session *s = NULL;
     struct pinfold_error ignored;
     struct err e = {0};
-    if (!lives->known || pinfold_session_open(&o, &s, &ignored) < 0)
+    if (!lives->known || pinfold_session_open(&o, &s, &ignored) < 0 || !s)
         return;
     (void)session_files_fresh(s, &e);
     pinfold_session_free(s);

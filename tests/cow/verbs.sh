@@ -296,7 +296,7 @@ ok "as the next diff says" says "$("$pinfold" diff --names)" "- new/deep/y"
 ok "and the next apply" test -d new -a ! -e new/x -a ! -e new/deep
 session write "s:$PWD/go" <<<1
 i=0
-while ! session cat "s:$PWD/held" 2>/dev/null | grep -q done && [ $((i += 1)) -lt 200 ]; do sleep 0.02; done
+while ! session cat "s:$PWD/held" 2>/dev/null | grep -q "done" && [ $((i += 1)) -lt 200 ]; do sleep 0.02; done
 ok "a file held open meanwhile is the layer's" test "$(tail -n 1 a)" = box -a "$(session cat "s:$PWD/a" | tail -n 1)" = held
 echo host >>sub/b
 session exec s -- sh -c 'cat sub/b; echo 5 >>sub/b' >/dev/null
@@ -401,6 +401,41 @@ ok "in the diff, too" says "$("$pinfold" diff top 2>&1)" "layer $base"
 mv ../gone-base "$XDG_STATE_HOME/pinfold/layers/$base"
 cd .. && drop_all
 chmod -R u+w st && rm -rf st
+
+# ---- layers that are done with ----
+mkdir prune && cd prune && git init -q . && echo 1 >a && git add . && git -c user.name=x -c user.email=x@x commit -qm one || exit 1
+"$pinfold" run --no-layers -q --cow=none -- true 2>/dev/null
+box --cow=done -- sh -c 'echo 2 >>a; git -c user.name=x -c user.email=x@x commit -qam two' >/dev/null
+box --cow=waits -- sh -c 'echo 3 >>a' >/dev/null
+box --cow=over --cow-from waits -- true >/dev/null
+box --cow=staged -- sh -c 'echo 5 >b; git add b; rm b' >/dev/null
+"$pinfold" apply done --all >/dev/null
+prune() { "$pinfold" layers prune "$@" 2>&1; }
+at() { # NAME TIME: as if the layer had been used and applied then
+    local dir
+    dir=$XDG_STATE_HOME/pinfold/layers/$(layers | python3 -c 'import json,sys; print(*(l["id"] for l in json.load(sys.stdin)["layers"] if l["name"] == sys.argv[1]))' "$1")
+    touch -d "$2" "$dir/record"
+    [ ! -e "$dir/applied" ] || touch -d "$2" "$dir/applied"
+}
+out=$(prune --dry-run)
+ok "what is empty would go" says "$out" "(none)"
+ok "also on another" says "$out" "(over)"
+ok "what can be taken back stays" silent "$out" "(done)"
+ok "what waits stays" silent "$out" "(waits)"
+ok "what is only staged stays" silent "$out" "(staged)"
+ok "nothing has gone" test "$(layers | count)" = 5
+at done "2 days ago"
+ok "what has landed goes" says "$(prune)" "landed"
+ok "the rest does not" test "$(layers | python3 -c 'import json,sys; print(*sorted(l["name"] for l in json.load(sys.stdin)["layers"]))')" = "staged waits"
+at waits "8 days ago"
+ok "an age" says "$(prune --older-than 9d; layers)" '"waits"'
+box --cow=over --cow-from waits -- touch c >/dev/null
+ok "not below another that stays" silent "$(prune --older-than 7d)" "(waits)"
+at over "8 days ago"
+ok "with that one" test "$(prune --older-than 7d | grep -c -e '(over)' -e '(waits)')" = 2
+ok "no age" says "$(prune --older-than 7)" "write a time"
+ok "for prune alone" says "$("$pinfold" layers --dry-run 2>&1)" "are for prune"
+cd .. && drop_all && rm -rf prune
 
 # ---- an agent by name ----
 mkdir -p "$top/agents-home/.local/bin"

@@ -10,6 +10,8 @@ struct layer_session {
     bool known; /* there is one */
     char name[LAYER_SESSION_NAME], scope[LAYER_SESSION_NAME];
 };
+/* Whether everything that the layer `id` changes is in its workspace. False also if that cannot be said. */
+bool layer_has_landed(const char *id);
 /* As pinfold_layer_apply_report() and pinfold_layer_undo_report(). */
 int layer_apply_to(const struct pinfold_layer_options *options, struct layer_session *lives,
                    struct pinfold_report **ret, struct pinfold_error *error);

@@ -10,7 +10,9 @@
 #include "base/fd.h"
 #include "layer/change.h"
 #include "layer/layer.h"
+#include "layer/repo/repo.h"
 #include "layer/stack/stack.h"
+#include "layer/store.h"
 #include "match/path.h"
 #include "run/direct.h"
 #include "run/layer/branch.h"
@@ -660,4 +662,32 @@ int layer_undo_in(const struct pinfold_layer_options *options, uint64_t number, 
     if (r == 0)
         r = layer_undo(o.there.workspace >= 0 ? &o.there : &o.trees, number, o.paths, o.mem, &done, &o.e);
     return give_outcome(&o, r, &done, lives, ret, error);
+}
+
+/* The index that an apply has made is another file than the layer's; without one in the ledger something may only be staged. */
+static bool repository_landed(struct opened_layer *o, const struct changes *all)
+{
+    struct repo repo;
+    struct ledger done;
+    if (repo_read(&o->trees, all, o->mem, &repo, &o->e) < 0 || ledger_read(o->layer.dir, o->mem, &done, &o->e) < 0)
+        return false;
+    return !repo.why && !repo.head.name && !repo.n && (!repo.index || ledger_find(&done, REPO_DIR "/index"));
+}
+
+bool layer_has_landed(const char *id)
+{
+    auto_opened struct opened_layer o;
+    const struct pinfold_layer_options options = {.size = sizeof options, .layer = id, .cwd = "/"};
+    struct changes all = {0};
+    bool repository = false;
+    if (open_wanted(&options, false, &o) < 0 || layer_is_doubtful(&o.layer) || read_shown(&o, &all) < 0 ||
+        all.interrupted)
+        return false;
+    for (size_t i = 0; i < all.n; i++) {
+        const enum repo_part part = repo_part_of(all.all[i].path);
+        if (part != REPO_UNIT && part != REPO_PASSING)
+            return false;
+        repository |= part == REPO_UNIT;
+    }
+    return !repository || repository_landed(&o, &all);
 }
