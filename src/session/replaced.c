@@ -7,7 +7,9 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "plan/make.h"
 #include "sys/file.h"
