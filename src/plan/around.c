@@ -115,8 +115,9 @@ static bool sees_private(const struct around *a, const char *tree)
     for (uint32_t i = 0; i < a->table->n_rules; i++) {
         const struct guard_rule *r = &a->table->rules[i];
         const char *text = outer_text(a, r);
+        const struct path_fact *f = facts_path(a->m->facts, text); /* a cache may be a link into such memory */
         if (r->kind == GUARD_RULE_PRIVATE && (in_any_case(text, tree) || in_any_case(tree, text)) &&
-            !is_private_here(a, text))
+            !is_private_here(a, text) && !(f && f->real && is_private_here(a, f->real)))
             return true;
     }
     return false;
