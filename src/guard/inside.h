@@ -266,6 +266,7 @@ int target_status(struct guard *g, struct target *t); /* fills tgid, box ids, um
 /* Its command line, words with their NULs, as it says itself; how many bytes. */
 uint32_t target_line(struct guard *g, char to[DENIAL_ARGV]);
 uint32_t target_session(struct guard *g);        /* its session (setsid(2)) now, in the box's numbering; 0: unknown */
+#define CAP_ADMIN 21                             /* CAP_SYS_ADMIN */
 int target_caps(struct guard *g, uint64_t *ret); /* its effective capabilities, in its own user namespace */
 int target_umask(struct guard *g);               /* sets our umask to the caller's */
 void target_mask_set(struct guard *g, uint32_t mask);                 /* the caller is about to set it */

@@ -10,8 +10,6 @@
 #include "base/fd.h"
 #include "guard/inside.h"
 
-#define CAP_ADMIN 21 /* CAP_SYS_ADMIN */
-
 static bool is_modules(const struct place *p)
 {
     return gitconfig_kind_of(place_path(p)) == GITCONFIG_MODULES; /* an empty .gitmodules says nothing */
