@@ -779,7 +779,8 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_MOUNTS:
         return merge_mount(m, s);
     case KEY_STORAGE:
-        return merge_storage(m, s);
+    case KEY_UNIX_SOCKETS:
+        return s->key == KEY_STORAGE ? merge_storage(m, s) : merge_socket(m, s);
     case KEY_GUARD_ROOT:
     case KEY_GUARD_DAILY:
     case KEY_GUARD_ANY:
@@ -791,15 +792,15 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_PUBLISH:
     case KEY_REACH:
         return merge_net_rule(m, s);
-    case KEY_UNIX_SOCKETS:
-        return merge_socket(m, s);
-    case KEY_GIT_VERIFY ... KEY_GIT_DELETE:
+    case KEY_GIT_VERIFY:
+    case KEY_GIT_PROTECT:
+    case KEY_GIT_FORCE:
+    case KEY_GIT_DELETE:
         return merge_git(m, s);
     case KEY_SSH_AGENT:
     case KEY_GPG_AGENT:
-        return merge_agent_keys(m, s);
     case KEY_NET_ASK_TIME:
-        return merge_ask_time(m, s);
+        return s->key == KEY_NET_ASK_TIME ? merge_ask_time(m, s) : merge_agent_keys(m, s);
     case KEY_MEMORY:
     case KEY_CPUS:
     case KEY_PIDS:
