@@ -582,6 +582,7 @@ PINFOLD_PUBLIC int pinfold_layer_hunks_report(const struct pinfold_layer_options
  * Applies changes to the workspace, each path completely or not at all, and completes first what was interrupted. What the
  * host changed meanwhile is refused, and guarded names unless one of `paths` is that very path:
  *     {"layer":...,"resumed":false,"number":1,"done":[{"path"}],"refused":[{"path","why"}],"git":["sentence"]}
+ * While a box uses the layer it is refused with -EBUSY, unless that is a session, which is told afterwards.
  * With `to` a copy or another checkout of the workspace gets the changes, where a path is there what the box began with; undo with the
  * same `to` takes them back.
  */

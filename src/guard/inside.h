@@ -508,6 +508,8 @@ void told_end(struct guard *g); /* reports all that still exists */
 
 /* point.c: mount points at guarded names. `p` is the name that `rule` guards. */
 bool point_may(struct guard *g, const struct place *p, const struct rule *rule); /* it may be created, empty */
+/* a .gitmodules is about to be created for that, not to be written */
+bool point_modules(struct guard *g, const struct place *p, int flags, unsigned mode);
 /* it was created so and is still empty */
 bool point_is(struct guard *g, const struct place *p, const struct rule *rule);
 void points_end(struct guard *g); /* removes those that still exist */

@@ -92,7 +92,8 @@ static int put_layer_record(const struct layer_held *l, bool synced, struct err 
     json_bool(&j, "synced", synced);
     json_text_or_null(&j, "from", layer->from);
     json_text_or_null(&j, "upper", layer->hidden);
-    json_null(&j, "session");
+    json_text_or_null(&j, "session", l->ask.session);
+    json_text_or_null(&j, "scope", l->ask.scope);
     json_array(&j, "command");
     for (size_t i = 0; l->ask.command && l->ask.command[i] && i < 64; i++)
         json_str(&j, NULL, (struct str){l->ask.command[i], strnlen(l->ask.command[i], 1024)});

@@ -5,10 +5,11 @@
 #include "layer/layer.h"
 
 struct layer_ask {
-    const char *workspace;      /* absolute and real */
-    const char *name;           /* a layer that stays for further boxes; NULL: one without a name */
-    const char *from;           /* a layer that it stands on; NULL: none, or of one that there is what it has */
-    const char *const *command; /* what the box runs, for people; NULL-terminated, or NULL */
+    const char *workspace;       /* absolute and real */
+    const char *name;            /* a layer that stays for further boxes; NULL: one without a name */
+    const char *from;            /* a layer that it stands on; NULL: none, or of one that there is what it has */
+    const char *session, *scope; /* of the session that it is for; NULL: none, and no scope */
+    const char *const *command;  /* what the box runs, for people; NULL-terminated, or NULL */
 };
 
 struct layer_stack; /* stack/stack.h */

@@ -245,6 +245,33 @@ static int interpreter(void *ctx)
     return bad;
 }
 
+/* Asked while the child executes nothing hidden yet, answered when it does. */
+static int asked_early(void *ctx)
+{
+    int shown = 0, status;
+    uint64_t mask;
+    (void)ctx;
+    for (int i = 0; i < 300 && !shown; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+            for (volatile int spin = 0; spin < i % 50 * 2000; spin++)
+                ;
+            execl("./cat", "./cat", "free", (char *)NULL);
+            _exit(127);
+        }
+        for (int k = 0; k < 400 && !shown; k++) {
+            shown = ptrace(PTRACE_GETSIGMASK, child, (void *)sizeof mask, &mask) == 0;
+            if (!shown && errno != ESRCH)
+                break; /* refused: it was there */
+        }
+        (void)kill(child, SIGKILL);
+        while (waitpid(child, &status, 0) == child && WIFSTOPPED(status))
+            ;
+    }
+    return shown;
+}
+
 static int program(void *ctx)
 {
     int bad = 0, status;
@@ -371,6 +398,7 @@ int main(void)
     box.rules = run_rules;
     CHECK(run(program, NULL, 0, &r) == 0);
     CHECK(run(interpreter, NULL, 0, &r) == 0);
+    CHECK(run(asked_early, NULL, 0, &r) == 0);
     snprintf(command, sizeof command, "cd %s && mkdir closed && echo x > closed/key && ln closed/key other", ws);
     CHECK(system(command) == 0);
     struct box_rule closed[] = {{GUARD_RULE_HIDE, in(ws, "closed/key"), GUARD_ROOT, GUARD_REFUSE, false, NULL}};

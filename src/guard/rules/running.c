@@ -4,8 +4,8 @@
  * program is a hidden file fails with EACCES, beginning with the opening of its libraries (and of those in LD_PRELOAD,
  * which could print it). And nobody may read its memory: process_vm_readv(2) is refused, the guard opens /proc/PID/mem,
  * in whatever proc file system, and judges the process once that is open, because an open file stays with the memory of
- * its moment; and ptrace(2) is judged each time. ptrace continues in the kernel, because its arguments are numbers, and the tracee
- * is stopped meanwhile and runs nothing else.
+ * its moment; and ptrace(2) is judged each time. ptrace continues in the kernel, because its arguments are numbers, and
+ * the tracee, which the caller must have stopped before, runs nothing else meanwhile.
  *
  * A program can be in memory without being /proc/PID/exe: the interpreter that a program names (PT_INTERP), which the
  * kernel maps without a notified call. So for a tracee everything that is mapped is judged. Paths are those of the
@@ -214,6 +214,18 @@ static bool looks_inside(long request)
     return true;
 }
 
+/* Whether the caller has stopped the process of this directory. Otherwise it could execute something else between the
+   judgement and the call. Nobody else can let it go on, and the caller is waiting for us. */
+static bool is_stopped(struct guard *g, int proc)
+{
+    char text[4096];
+    auto_fd int fd = sys_openat(proc, "status", O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
+    text[n > 0 ? n : 0] = 0;
+    const char *tracer = strstr(text, "\nTracerPid:\t");
+    return strstr(text, "\nState:\tt") && tracer && strtol(tracer + 12, NULL, 10) == g->who->box_tid;
+}
+
 long ptrace_call(struct guard *g, long request, pid_t pid)
 {
     struct target *t = g->who;
@@ -227,8 +239,11 @@ long ptrace_call(struct guard *g, long request, pid_t pid)
         return -EPERM; /* its pid namespace numbers processes differently */
     (void)snprintf(directory, sizeof directory, "/proc/%d", pid);
     auto_fd int proc = sys_openat(AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    int no = proc < 0 ? -ESRCH : program_hidden(g, proc, &rule, path);
-    if (no == 0 && !rule && looks_inside(request))
+    const bool looks = looks_inside(request);
+    if (proc < 0 || (looks && !is_stopped(g, proc)))
+        return -ESRCH;
+    int no = program_hidden(g, proc, &rule, path);
+    if (no == 0 && !rule && looks)
         no = memory_hidden(g, proc, &rule, path);
     if (no < 0)
         return no == -ESRCH ? no : -EPERM;

@@ -43,7 +43,7 @@ static const char *const *paths_below(const char *state, const struct layer_stac
     return paths;
 }
 
-int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *o, struct arena *mem,
+int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *o, const char *scope, struct arena *mem,
               struct layer_held *held, struct plan_ask *ask, struct err *e)
 {
     *held = LAYER_HELD;
@@ -57,6 +57,8 @@ int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *
     const struct layer_ask wanted = {.workspace = workspace,
                                      .name = o->cow[0] ? arena_text(mem, o->cow) : NULL,
                                      .from = o->cow_from ? arena_text(mem, o->cow_from) : NULL,
+                                     .session = ask->session,
+                                     .scope = scope && *scope ? scope : NULL,
                                      .command = o->argv};
     char secret[sizeof SECRET_CACHES + CACHES_HASH];
     int r = layer_hold(p->layers.world.state, &wanted, mem, held, e);

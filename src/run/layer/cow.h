@@ -5,8 +5,9 @@
 #include "layer/store.h"
 #include "run/direct.h"
 
-/* With o->cow: makes or takes up the layer; `ask` then names it. `held` must be released with cow_end(). */
-int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *o, struct arena *mem,
+/* With o->cow: makes or takes up the layer; `ask` then names it (and ask->session, in `scope`, is what it is for). `held` must be
+   released with cow_end(). */
+int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *o, const char *scope, struct arena *mem,
               struct layer_held *held, struct plan_ask *ask, struct err *e);
 /*
  * For a plan that is only shown, of a policy with files.cow: as if a layer were there. Nothing is made. -ENOMEM without
