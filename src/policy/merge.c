@@ -767,9 +767,8 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_WORKSPACE:   /* decided before everything else (build.c) */
     case KEY_GUARD_ALLOW: /* done first, by merge_text() */
     case KEY_COUNT:
-        return 0;
     case KEY_EXTENDS:
-        return m->text->trusted ? 0 : tighten_check(m, s, NULL);
+        return s->key != KEY_EXTENDS || m->text->trusted ? 0 : tighten_check(m, s, NULL);
     case KEY_RW:
     case KEY_RO:
     case KEY_HIDE:
