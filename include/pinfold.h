@@ -582,6 +582,7 @@ PINFOLD_PUBLIC int pinfold_layer_hunks_report(const struct pinfold_layer_options
  * Applies changes to the workspace, each path completely or not at all, and completes first what was interrupted. What the
  * host changed meanwhile is refused, and guarded names unless one of `paths` is that very path:
  *     {"layer":...,"resumed":false,"number":1,"done":[{"path"}],"refused":[{"path","why"}],"git":["sentence"]}
+ * While a box uses the layer it is refused with -EBUSY, unless that is a session, which is told afterwards.
  * With `to` a copy or another checkout of the workspace gets the changes, where a path is there what the box began with; undo with the
  * same `to` takes them back.
  */
@@ -597,6 +598,13 @@ PINFOLD_PUBLIC int pinfold_layer_undo_report(const struct pinfold_layer_options 
  * those that undo can take back, and "undo_bytes" what is kept for that.
  */
 PINFOLD_PUBLIC int pinfold_layers_report(struct pinfold_report **ret, struct pinfold_error *error);
+/*
+ * Removes layers that change nothing any more (empty, or all of it has landed and that is more than a day ago), and with `older` those that
+ * were used and applied last that many seconds ago or earlier. Never one that a box uses, that another stands on, or that is half
+ * applied. `look`: removes nothing. {"removed":[{"id","name"|null,"workspace","bytes","why":"empty|landed|old"}],"kept":1}
+ */
+PINFOLD_PUBLIC int pinfold_layers_prune_report(uint64_t older, int look, struct pinfold_report **ret,
+                                               struct pinfold_error *error);
 /* Removes the layer with its changes and what undo kept: {"layer":...}. Refused while a box uses it, another layer stands on
    it, or an apply of it is not finished. */
 PINFOLD_PUBLIC int pinfold_layer_discard_report(const struct pinfold_layer_options *options,

@@ -57,6 +57,8 @@ test g++ g++
 test gdb gdb
 test strace strace
 test tmux tmux
+test socat socat
+test ripgrep rg
 test direnv direnv
 test mercurial hg
 test zsh zsh

@@ -155,6 +155,45 @@ static void add_policy(struct ask *a, const char *name, const char *value)
     a->policy[a->n_policy++] = (struct pinfold_option){name, value};
 }
 
+/* Options with a value that is kept as it is. */
+static const struct {
+    const char *name;
+    size_t at;
+} own_texts[] = {{"from", offsetof(struct ask, settings_format)},
+                 {"apply", offsetof(struct ask, number)},
+                 {"patch", offsetof(struct ask, into)},
+                 {"to", offsetof(struct ask, to)},
+                 {"branch", offsetof(struct ask, branch)},
+                 {"tool", offsetof(struct ask, tool)},
+                 {"conflicts", offsetof(struct ask, conflicts)},
+                 {"passes", offsetof(struct ask, passes)},
+                 {"answers", offsetof(struct ask, answers)},
+                 {"cow", offsetof(struct ask, cow)},
+                 {"cow-from", offsetof(struct ask, cow_from)},
+                 {"cow-then", offsetof(struct ask, cow_then)},
+                 {"policy-text", offsetof(struct ask, text)},
+                 {"result", offsetof(struct ask, result)},
+                 {"id", offsetof(struct ask, id)},
+                 {"events", offsetof(struct ask, events)},
+                 {"control-fd", offsetof(struct ask, control)},
+                 {"http", offsetof(struct ask, http)},
+                 {"http-token", offsetof(struct ask, http_token)},
+                 {"http-origin", offsetof(struct ask, http_origin)},
+                 {"sandbox-image", offsetof(struct ask, sandbox_image)},
+                 {"session", offsetof(struct ask, session)},
+                 {"since", offsetof(struct ask, since)},
+                 {"older-than", offsetof(struct ask, older)},
+                 {"head-was", offsetof(struct ask, head_was)},
+                 {"scope", offsetof(struct ask, scope)},
+                 {"cwd", offsetof(struct ask, dir)},
+                 {"timeout", offsetof(struct ask, timeout)},
+                 {"memory", offsetof(struct ask, memory)},
+                 {"processes", offsetof(struct ask, processes)},
+                 {"tty", offsetof(struct ask, terminal)},
+                 {"shell", offsetof(struct ask, shell)},
+                 {"mode", offsetof(struct ask, mode)},
+                 {"signal", offsetof(struct ask, signal)}};
+
 static void take_own(struct ask *a, const struct own_flag *f, const char *value)
 {
     static const struct {
@@ -190,42 +229,6 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                     {"merge", offsetof(struct ask, merge)},
                     {"no-pager", offsetof(struct ask, no_pager)},
                     {"all", offsetof(struct ask, all)}};
-    static const struct {
-        const char *name;
-        size_t at;
-    } texts[] = {{"from", offsetof(struct ask, settings_format)},
-                 {"apply", offsetof(struct ask, number)},
-                 {"patch", offsetof(struct ask, into)},
-                 {"to", offsetof(struct ask, to)},
-                 {"branch", offsetof(struct ask, branch)},
-                 {"tool", offsetof(struct ask, tool)},
-                 {"conflicts", offsetof(struct ask, conflicts)},
-                 {"passes", offsetof(struct ask, passes)},
-                 {"answers", offsetof(struct ask, answers)},
-                 {"cow", offsetof(struct ask, cow)},
-                 {"cow-from", offsetof(struct ask, cow_from)},
-                 {"cow-then", offsetof(struct ask, cow_then)},
-                 {"policy-text", offsetof(struct ask, text)},
-                 {"result", offsetof(struct ask, result)},
-                 {"id", offsetof(struct ask, id)},
-                 {"events", offsetof(struct ask, events)},
-                 {"control-fd", offsetof(struct ask, control)},
-                 {"http", offsetof(struct ask, http)},
-                 {"http-token", offsetof(struct ask, http_token)},
-                 {"http-origin", offsetof(struct ask, http_origin)},
-                 {"sandbox-image", offsetof(struct ask, sandbox_image)},
-                 {"session", offsetof(struct ask, session)},
-                 {"since", offsetof(struct ask, since)},
-                 {"head-was", offsetof(struct ask, head_was)},
-                 {"scope", offsetof(struct ask, scope)},
-                 {"cwd", offsetof(struct ask, dir)},
-                 {"timeout", offsetof(struct ask, timeout)},
-                 {"memory", offsetof(struct ask, memory)},
-                 {"processes", offsetof(struct ask, processes)},
-                 {"tty", offsetof(struct ask, terminal)},
-                 {"shell", offsetof(struct ask, shell)},
-                 {"mode", offsetof(struct ask, mode)},
-                 {"signal", offsetof(struct ask, signal)}};
 
     if (same(f->name, "policy") || same(f->name, "settings"))
         add_policy(a, f->name, value);
@@ -241,9 +244,9 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
         if (same(f->name, switches[i].name))
             *(bool *)((char *)a + switches[i].at) = true;
     }
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        if (same(f->name, texts[i].name))
-            *(const char **)(void *)((char *)a + texts[i].at) = value;
+    for (size_t i = 0; i < sizeof own_texts / sizeof *own_texts; i++) {
+        if (same(f->name, own_texts[i].name))
+            *(const char **)(void *)((char *)a + own_texts[i].at) = value;
     }
 }
 

@@ -76,6 +76,7 @@ struct ask {
     const char *since, *head_was;
     const char **env; /* NAME=VALUE, NULL-terminated */
     size_t n_env;
+    const char *older;          /* layers prune: an age */
     const char *cow_from;       /* a layer that the one of `cow` stands on; or NULL */
     const char *cow, *cow_then; /* of run: "" without a name, or NULL; what becomes of the layer, or NULL: it is kept */
     bool sandbox, recreate, detach, all;

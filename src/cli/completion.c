@@ -36,6 +36,7 @@ static const struct {
                 {VERB_SESSION, {WORD_PART, WORD_SESSION}, "start list show stop rm prune update"},
                 {VERB_EXEC, {WORD_SESSION, WORD_COMMAND}, NULL},
                 {VERB_JOB, {WORD_PART, WORD_SESSION, WORD_NONE}, "list attach output kill"},
+                {VERB_LAYERS, {WORD_PART, WORD_NONE}, "prune"},
                 {VERB_CAT, {WORD_PLACE}, NULL},
                 {VERB_WRITE, {WORD_PLACE}, NULL},
                 {VERB_CP, {WORD_PLACE}, NULL},

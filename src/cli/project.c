@@ -51,7 +51,70 @@ static bool can_be_project(const char *real, const struct project_seen *seen)
     return false;
 }
 
-static void tell(const char *real, const struct project_seen *seen, const struct project_done *done)
+/* ---- what somebody should look at before a box works here: as pinfold doctor finds it, bounded in time as there ---- */
+
+enum { MOST_DANGERS = 8 };
+
+static const char *danger_text(const struct pinfold_value *o, const char *name)
+{
+    const char *text = pinfold_value_text(pinfold_value_get(o, name), NULL);
+    return text ? text : "";
+}
+
+static void danger_file(struct buf *out, const char *real, const char *path)
+{
+    const size_t n = strlen(real);
+    const bool below = strncmp(path, real, n) == 0 && path[n] == '/';
+    utf8_safe(out, str_of(below ? path + n + 1 : path));
+}
+
+static void danger_secret(const struct pinfold_value *v, const char *real, struct buf *out)
+{
+    buf_text(out, "look:  ");
+    danger_file(out, real, danger_text(v, "file"));
+    buf_printf(out, ": %s, which a box can read; to hide it: files.hide in " PROJECT_FILE "\n", danger_text(v, "what"));
+}
+
+static void danger_run(const struct pinfold_value *v, const char *real, struct buf *out)
+{
+    buf_text(out, "look:  ");
+    danger_file(out, real, danger_text(v, "file"));
+    buf_printf(out, ": git on this machine would run '");
+    utf8_safe(out, str_of(danger_text(v, "value")));
+    buf_text(out, "'");
+    if (*danger_text(v, "remedy")) {
+        buf_text(out, "; ");
+        utf8_safe(out, str_of(danger_text(v, "remedy")));
+    }
+    buf_char(out, '\n');
+}
+
+static void tell_dangers(int dir, const char *real)
+{
+    struct pinfold_error ignored = {0};
+    struct pinfold_report *report;
+    auto_buf struct buf out = BUF(1u << 18);
+    size_t n = 0;
+    if (fchdir(dir) < 0 || pinfold_doctor_report(0, &report, &ignored) < 0)
+        return;
+    const struct pinfold_value *all = pinfold_report_value(report), *secrets = pinfold_value_get(all, "secrets"),
+                               *git = pinfold_value_get(all, "git"),
+                               *v = pinfold_value_first(pinfold_value_get(secrets, "readable"));
+    for (; v; v = pinfold_value_next(v)) {
+        if (n++ < MOST_DANGERS)
+            danger_secret(v, real, &out);
+    }
+    for (v = pinfold_value_first(pinfold_value_get(git, "runs")); v; v = pinfold_value_next(v)) {
+        if (!pinfold_value_is_true(pinfold_value_get(v, "yours")) && n++ < 2 * MOST_DANGERS)
+            danger_run(v, real, &out);
+    }
+    if (n > MOST_DANGERS || !pinfold_value_is_true(pinfold_value_get(secrets, "all_looked_at")))
+        buf_text(&out, "look:  this is not all; see: pinfold doctor\n");
+    pinfold_report_free(report);
+    printf("%s", buf_cstr(&out));
+}
+
+static void tell(int dir, const char *real, const struct project_seen *seen, const struct project_done *done)
 {
     auto_buf struct buf words = BUF(4096);
     project_words(seen, &words);
@@ -63,6 +126,7 @@ static void tell(const char *real, const struct project_seen *seen, const struct
         printf("moved: " PROJECT_FILE " to %s\n", done->moved);
     printf("wrote: " PROJECT_FILE ", trusted as it is%s\n",
            done->ignored ? "; .gitignore has a line for its backups" : "");
+    tell_dangers(dir, real);
     printf("next:  pinfold shell, in %s\n", real);
 }
 
@@ -90,7 +154,7 @@ int verb_init(struct ask *a)
     snprintf(file, sizeof file, "%s/" PROJECT_FILE, real);
     r = pinfold_trust(file, 0, &sentence, &error);
     free(sentence);
-    tell(real, &seen, &done);
+    tell(dir, real, &seen, &done);
     if (r < 0) {
         complain("%s; until it is trusted, the policy can only tighten: pinfold trust '%s'", error.text, real);
         return STATUS_NO;
@@ -118,7 +182,7 @@ static void serve_remote(const struct ask *a)
         return; /* it has ended already */
     int64_t pid = pinfold_value_number(pinfold_value_get(pinfold_report_value(report), "pid"));
     pinfold_report_free(report);
-    if (pid > 0 && host_remote_serve(&shelf, checkout, used_box.word, (int)pid, why, sizeof why) < 0)
+    if (pid > 0 && host_remote_serve(&shelf, checkout, used_box.word, used_box.options, (int)pid, why, sizeof why) < 0)
         complain("%s", why);
 }
 
@@ -175,10 +239,13 @@ bool project_branch_run(struct ask *a)
     }
     a->dir = used_box.cwd;
     /* As long as this process lives; a session of the branch serves it, too. */
-    if (!a->explain && shelf_of(checkout, &shelf, why, sizeof why) == 0 &&
-        host_remote_serve(&shelf, checkout, used_box.word, (int)getpid(), why, sizeof why) < 0)
-        complain("%s", why);
-    return true;
+    int r = 0;
+    a->policy[a->n_policy] = (struct pinfold_option){0};
+    if (!a->explain && shelf_of(checkout, &shelf, why, sizeof why) == 0)
+        r = host_remote_serve(&shelf, checkout, used_box.word, a->policy, (int)getpid(), why, sizeof why);
+    if (r < 0)
+        complain("%s: %s", a->agent, why);
+    return r != -EBUSY; /* a push would be judged by other rules than this box's */
 }
 
 /*

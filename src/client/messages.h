@@ -48,6 +48,7 @@
 #define FIELDS_stop(F)   FIELDS_SESSION(F) F(NUMBER, remove)
 #define FIELDS_list(F)   FIELDS_SESSION(F) F(NUMBER, some) /* 0: there were no options */
 #define FIELDS_prune(F)  F(NUMBER, look)
+#define FIELDS_sweep(F)  F(NUMBER, older) F(NUMBER, look)
 #define FIELDS_layer(F) F(TEXT, layer) F(TEXT, cwd) F(LIST, paths) F(NUMBER, all) F(NUMBER, number) F(TEXT, to) F(LIST, choices) F(NUMBER, chosen) F(TEXT, branch) F(NUMBER, merge)
 #define FIELDS_exec(F)                                                                                                 \
     FIELDS_SESSION(F)                                                                                                  \
@@ -95,7 +96,7 @@
     S(explain)                                                                                                         \
     S(why)                                                                                                             \
     S(run)                                                                                                             \
-    S(wrap) S(doctor) S(schema) S(trust) S(log) S(judge) S(ensure) S(open) S(stop) S(list) S(prune) S(layer) S(exec) S(update)  \
+    S(wrap) S(doctor) S(schema) S(trust) S(log) S(judge) S(ensure) S(open) S(stop) S(list) S(prune) S(sweep) S(layer) S(exec) S(update) \
         S(job_output) S(job_kill) S(agent) S(nothing) S(policy) S(text) S(report) S(words) S(result) S(limits) S(job)  \
             S(written) S(prepared) S(outcome) S(said) S(refusal) S(question) S(reply) S(output)
 
@@ -128,6 +129,7 @@
     R(layer_undo, layer, report)                                                                                       \
     R(layer_discard, layer, report)                                                                                    \
     R(layers, schema, report)                                                                                           \
+    R(layers_prune, sweep, report)                                                                                     \
     R(prune, prune, report)                                                                                            \
     R(exec, exec, result)                                                                                              \
     R(job_start, exec, job)                                                                                            \

@@ -89,3 +89,16 @@ int pinfold_layers_report(struct pinfold_report **ret, struct pinfold_error *err
         r = remote_broken(&e, -EBADMSG);
     return tell(error, &e, r);
 }
+
+int pinfold_layers_prune_report(uint64_t older, int look, struct pinfold_report **ret, struct pinfold_error *error)
+{
+    auto_answer struct remote_answer answer = {.mem = NULL};
+    const struct message_sweep ask = {.older = older, .look = look != 0};
+    struct message_report found;
+    struct err e = {0};
+    *ret = NULL;
+    int r = remote_call(REQUEST_layers_prune, &ask, NULL, &answer, &found, &e);
+    if (r >= 0 && !(*ret = report_of_image(found.value)))
+        r = remote_broken(&e, -EBADMSG);
+    return tell(error, &e, r);
+}

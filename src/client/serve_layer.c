@@ -72,3 +72,10 @@ int serve_layers(struct request *q, const struct message_schema *a, struct messa
     int r = pinfold_layers_report(&report, q->error);
     return serve_report(q, r, report, ret);
 }
+
+int serve_layers_prune(struct request *q, const struct message_sweep *a, struct message_report *ret)
+{
+    struct pinfold_report *report = NULL;
+    int r = pinfold_layers_prune_report(a->older, a->look != 0, &report, q->error);
+    return serve_report(q, r, report, ret);
+}

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "git/gitconfig.h"
+#include "match/path.h"
 
 enum { LENGTH = 4, SHA1 = 40, SHA256 = 64, PKT_MAX = 65520 };
 
@@ -67,7 +68,46 @@ int gitpush_next(struct str *text, struct gitpush_command *ret)
     return r;
 }
 
-const char *gitpush_refusal(const struct gitpush_command *c)
+static bool is_zero(struct str id)
+{
+    for (size_t i = 0; i < id.n; i++) {
+        if (id.p[i] != '0')
+            return false;
+    }
+    return true;
+}
+
+bool gitpush_protects(const struct gitpush_rules *rules, struct str ref)
+{
+    struct str branch = str_starts(ref, STR("refs/heads/")) ? str_skip(ref, 11) : (struct str){0};
+    size_t end;
+    if (rules->n_protect == 0)
+        return true;
+    for (size_t i = 0; branch.n && i < rules->n_protect; i++) {
+        if (names_fit(str_of(rules->protect[i]), true, branch, 0, &end))
+            return true;
+    }
+    return false;
+}
+
+bool gitpush_may_rewrite(const struct gitpush_rules *rules, const struct gitpush_command *c)
+{
+    return rules->allow_force && !gitpush_protects(rules, c->ref);
+}
+
+static const char *refusal_of_kind(const struct gitpush_rules *rules, const struct gitpush_command *c)
+{
+    bool branch = str_starts(c->ref, STR("refs/heads/"));
+    if (gitpush_deletes(c) && gitpush_protects(rules, c->ref))
+        return branch ? "deletion of a protected branch" : "deletion of a tag";
+    if (gitpush_deletes(c))
+        return rules->allow_delete ? NULL : "deletion, which the policy does not allow (git.allow_delete)";
+    if (!branch && !is_zero(c->old_id) && !gitpush_may_rewrite(rules, c))
+        return "a tag that exists stays as it is";
+    return NULL; /* whether a branch goes on from where it was is known when its commits are there */
+}
+
+const char *gitpush_refusal(const struct gitpush_rules *rules, const struct gitpush_command *c)
 {
     if (!str_starts(c->ref, STR("refs/heads/")) && !str_starts(c->ref, STR("refs/tags/")))
         return "only branches and tags can be pushed";
@@ -77,7 +117,7 @@ const char *gitpush_refusal(const struct gitpush_command *c)
         if ((unsigned char)c->ref.p[i] < ' ' || c->ref.p[i] == 0x7f)
             return "a name with control characters";
     }
-    return NULL;
+    return refusal_of_kind(rules, c);
 }
 
 bool gitpush_wants(struct str wants, const char *capability)
@@ -94,11 +134,7 @@ bool gitpush_wants(struct str wants, const char *capability)
 
 bool gitpush_deletes(const struct gitpush_command *c)
 {
-    for (size_t i = 0; i < c->new_id.n; i++) {
-        if (c->new_id.p[i] != '0')
-            return false;
-    }
-    return true;
+    return is_zero(c->new_id);
 }
 
 void gitpush_put(struct buf *out, unsigned band, struct str line)

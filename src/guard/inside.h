@@ -266,6 +266,7 @@ int target_status(struct guard *g, struct target *t); /* fills tgid, box ids, um
 /* Its command line, words with their NULs, as it says itself; how many bytes. */
 uint32_t target_line(struct guard *g, char to[DENIAL_ARGV]);
 uint32_t target_session(struct guard *g);        /* its session (setsid(2)) now, in the box's numbering; 0: unknown */
+#define CAP_ADMIN 21                             /* CAP_SYS_ADMIN */
 int target_caps(struct guard *g, uint64_t *ret); /* its effective capabilities, in its own user namespace */
 int target_umask(struct guard *g);               /* sets our umask to the caller's */
 void target_mask_set(struct guard *g, uint32_t mask);                 /* the caller is about to set it */
@@ -508,6 +509,8 @@ void told_end(struct guard *g); /* reports all that still exists */
 
 /* point.c: mount points at guarded names. `p` is the name that `rule` guards. */
 bool point_may(struct guard *g, const struct place *p, const struct rule *rule); /* it may be created, empty */
+/* a .gitmodules is about to be created for that, not to be written */
+bool point_modules(struct guard *g, const struct place *p, int flags, unsigned mode);
 /* it was created so and is still empty */
 bool point_is(struct guard *g, const struct place *p, const struct rule *rule);
 void points_end(struct guard *g); /* removes those that still exist */

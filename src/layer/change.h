@@ -101,6 +101,8 @@ struct changes {
 
 /* All changes of the layer against the workspace as it is now; in `mem`. Memory and time in proportion to them. */
 int changes_read(const struct layer_trees *t, struct arena *mem, struct changes *ret, struct err *e);
+/* The same, without what the layers below have to say to it (stack/marks.c). */
+int changes_walk(const struct layer_trees *t, struct arena *mem, struct changes *ret, struct err *e);
 /* The change of exactly this path, or NULL. */
 const struct change *changes_find(const struct changes *all, const char *path);
 /* Whether `path` is one of `paths` or below one; without any, always. `ret_exact`: it is one itself. */

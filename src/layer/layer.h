@@ -26,6 +26,7 @@ struct layer {
     int64_t since;                       /* nanoseconds since 1970; a file touched just before the box began */
     int64_t created;                     /* seconds since 1970 */
     bool synced;                         /* its bytes are on the disk */
+    const char *session, *scope;         /* of the session that used it last, or NULL; its scope, or NULL */
 };
 
 /*

@@ -49,6 +49,8 @@ static bool take_record(const json_t *record, struct arena *mem, struct layer *r
     ret->ino = (uint64_t)record_number(record, "ino");
     ret->since = record_number(began, "sec") * 1000000000 + record_number(began, "nsec");
     ret->created = record_number(record, "created");
+    ret->session = record_text(record, "session", mem);
+    ret->scope = record_text(record, "scope", mem);
     ret->synced = json_is_true(json_object_get(record, "synced"));
     return ret->workspace && ret->workspace[0] == '/' && ret->since > 0;
 }

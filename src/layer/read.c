@@ -8,7 +8,6 @@
  */
 #include "layer/change.h"
 #include "layer/repo/repo.h"
-#include "layer/stack/stack.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -570,7 +569,7 @@ static int walk(struct layer_reading *r, const struct level *l)
     return e;
 }
 
-int changes_read(const struct layer_trees *t, struct arena *mem, struct changes *ret, struct err *e)
+int changes_walk(const struct layer_trees *t, struct arena *mem, struct changes *ret, struct err *e)
 {
     struct layer_reading r = {.t = t, .mem = mem, .ret = ret, .e = e};
     struct level top = {.up = t->upper, .low = t->workspace, .path = "", .repository = true};
@@ -582,8 +581,7 @@ int changes_read(const struct layer_trees *t, struct arena *mem, struct changes 
     if (no < 0)
         return read_failed(&r, no, ".", "workspace");
     look_around(&top);
-    no = walk(&r, &top);
-    return no == 0 && t->n_below && !t->viewed ? stack_mark(t, mem, ret, e) : no;
+    return walk(&r, &top);
 }
 
 const struct change *changes_find(const struct changes *all, const char *path)

@@ -25,18 +25,6 @@
 
 #define LAYER_NAME_MAX   64
 #define MAX_LAYER_RECORD (1u << 20)
-#define BOOT_ID          "/proc/sys/kernel/random/boot_id"
-
-static int read_boot(char boot[40])
-{
-    auto_fd int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, boot, 39);
-    if (n <= 0)
-        return -ENOENT;
-    boot[n] = 0;
-    boot[strcspn(boot, "\n")] = 0;
-    return 0;
-}
 
 /* One of hexadecimal digits alone would be taken for the beginning of an ID. */
 static int check_layer_name(const char *name, struct err *e)
@@ -92,7 +80,8 @@ static int put_layer_record(const struct layer_held *l, bool synced, struct err 
     json_bool(&j, "synced", synced);
     json_text_or_null(&j, "from", layer->from);
     json_text_or_null(&j, "upper", layer->hidden);
-    json_null(&j, "session");
+    json_text_or_null(&j, "session", l->ask.session);
+    json_text_or_null(&j, "scope", l->ask.scope);
     json_array(&j, "command");
     for (size_t i = 0; l->ask.command && l->ask.command[i] && i < 64; i++)
         json_str(&j, NULL, (struct str){l->ask.command[i], strnlen(l->ask.command[i], 1024)});
@@ -110,12 +99,6 @@ static int put_layer_record(const struct layer_held *l, bool synced, struct err 
     if (no == 0 && synced && fsync(layer->dir) < 0)
         no = -errno;
     return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "layer %s: cannot write its record", layer->id) : 0;
-}
-
-/* Shared at first: one that is only looked at is not in use. */
-static int lock_of(int dir)
-{
-    return openat(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
 /* An overlay shows mode, owner and times of its upper directory as those of the workspace. */
@@ -177,7 +160,7 @@ static int begin_layer(struct layer_held *l, const struct stat *workspace, struc
             e, err_say(e, ERR_CANNOT, "--cow: the workspace '%s' belongs to another user or group", l->ask.workspace),
             "run as its owner");
     if (no == 0)
-        no = read_boot(boot);
+        no = layer_boot(boot);
     auto_fd int top = open(l->ask.workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (no == 0 && top >= 0)
         repo_remember(l->layer.dir, top, l->stack ? l->stack->below : NULL, l->stack ? l->stack->n : 0);
@@ -214,7 +197,7 @@ static int make_layer(const char *state, struct arena *mem, struct layer_held *l
     if (mkdirat(layers, l->layer.id, 0700) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot make the layer '%s/" LAYERS "/%s'", state, l->layer.id);
     l->layer.dir = openat(layers, l->layer.id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    l->lock = l->layer.dir < 0 ? -1 : lock_of(l->layer.dir);
+    l->lock = l->layer.dir < 0 ? -1 : layer_lock_file(l->layer.dir);
     if (l->lock < 0 || flock(l->lock, LOCK_EX | LOCK_NB) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot lock the layer '%s'", l->layer.id);
     return begin_layer(l, &workspace, mem, e);
@@ -253,7 +236,7 @@ static int take_up(const char *state, struct layer_held *l, struct arena *mem, s
     int no = layer->hidden ? sys_renameat2(layer->dir, layer->hidden, layer->dir, "upper", RENAME_NOREPLACE) : 0;
     if (no < 0 && no != -ENOENT)
         return err_sys(e, ERR_SYSTEM, -no, "layer %s: cannot prepare 'upper'", layer->id);
-    if (read_boot(boot) < 0 || choose_hidden(l, mem) < 0 || !(l->layer.boot = arena_text(mem, boot)))
+    if (layer_boot(boot) < 0 || choose_hidden(l, mem) < 0 || !(l->layer.boot = arena_text(mem, boot)))
         return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s", layer->id);
     return put_layer_record(l, false, e);
 }
@@ -355,57 +338,4 @@ void layer_release(struct layer_held *l)
         stack_close(l->stack);
     layer_close(&l->layer);
     l->lock = close_fd(l->lock);
-}
-
-static int lock_layer(const struct layer *l, int how, int *ret_lock, struct err *e)
-{
-    struct stat st;
-    auto_fd int fd = lock_of(l->dir);
-    if (fd < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "layer %s: cannot open its lock", l->id);
-    if (flock(fd, how | LOCK_NB) < 0) {
-        int r = errno == EWOULDBLOCK ? err_sys(e, ERR_REFUSED, EBUSY, "layer %s is used by a running box", l->id)
-                                     : err_sys(e, ERR_SYSTEM, errno, "layer %s: cannot lock it", l->id);
-        return r;
-    }
-    if (fstatat(l->dir, "record", &st, AT_SYMLINK_NOFOLLOW) < 0) /* removed between opening and locking */
-        return err_sys(e, ERR_REFUSED, ENOENT, "layer %s", l->id);
-    *ret_lock = take_fd(&fd);
-    return 0;
-}
-
-int layer_share(const struct layer *l, int *ret_lock, struct err *e)
-{
-    return lock_layer(l, LOCK_SH, ret_lock, e);
-}
-
-int layer_take(const struct layer *l, bool idle, int *ret_lock, struct err *e)
-{
-    struct stat st;
-    auto_fd int fd = -1;
-    int r = lock_layer(l, LOCK_EX, &fd, e);
-    if (r < 0)
-        return r;
-    if (idle && fstatat(l->dir, "journal", &st, AT_SYMLINK_NOFOLLOW) == 0)
-        return err_hint(e, err_sys(e, ERR_REFUSED, EBUSY, "layer %s: an apply was interrupted", l->id),
-                        "finish it first: pinfold apply");
-    auto_arena struct arena *mem = idle ? arena_new(1u << 20) : NULL;
-    const char *where = mem ? elsewhere_unfinished(l->dir, mem) : NULL;
-    if (where)
-        return err_hint(e, err_sys(e, ERR_REFUSED, EBUSY, "layer %s: an apply to '%s' was interrupted", l->id, where),
-                        "finish it first: pinfold apply --to");
-    *ret_lock = take_fd(&fd);
-    return 0;
-}
-
-bool layer_is_doubtful(const struct layer *l)
-{
-    char boot[40];
-    return !l->synced && (!l->boot || read_boot(boot) < 0 || strcmp(boot, l->boot) != 0);
-}
-
-bool layer_is_used(const struct layer *l)
-{
-    auto_fd int fd = openat(l->dir, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }

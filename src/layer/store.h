@@ -5,10 +5,11 @@
 #include "layer/layer.h"
 
 struct layer_ask {
-    const char *workspace;      /* absolute and real */
-    const char *name;           /* a layer that stays for further boxes; NULL: one without a name */
-    const char *from;           /* a layer that it stands on; NULL: none, or of one that there is what it has */
-    const char *const *command; /* what the box runs, for people; NULL-terminated, or NULL */
+    const char *workspace;       /* absolute and real */
+    const char *name;            /* a layer that stays for further boxes; NULL: one without a name */
+    const char *from;            /* a layer that it stands on; NULL: none, or of one that there is what it has */
+    const char *session, *scope; /* of the session that it is for; NULL: none, and no scope */
+    const char *const *command;  /* what the box runs, for people; NULL-terminated, or NULL */
 };
 
 struct layer_stack; /* stack/stack.h */
@@ -45,6 +46,9 @@ int layer_share(const struct layer *l, int *ret_lock, struct err *e);
 /* Calls `each` with every layer of the state directory, which it closes; in no order. */
 int layer_each(const char *state, struct arena *mem, void (*each)(void *ctx, const struct layer *l), void *ctx,
                struct err *e);
+/* Its lock, open, or -1 with errno; made where there is none. And which boot of the machine this is. */
+int layer_lock_file(int dir);
+int layer_boot(char boot[40]);
 /* Whether the machine stopped before the layer was on the disk. */
 bool layer_is_doubtful(const struct layer *l);
 /* Whether a box uses it now. */

@@ -76,7 +76,7 @@ struct learn {
 
     const struct pinfold_question *waits; /* while somebody is asked: who waits for that answer; or NULL */
     unsigned asked;                       /* in this pass, while the command ran */
-    struct pinfold_policy *policy_now; /* of the pass */
+    struct pinfold_policy *policy_now;    /* of the pass */
     const char *workspace, *home, *command;
     const char *before; /* the project's file as it was at the start; NULL: there was none */
     struct learn_line *lines;

@@ -70,11 +70,13 @@ static bool restricted(const struct around *a, const char *path, unsigned kinds)
     for (uint32_t i = 0; i < a->table->n_rules; i++) {
         const struct guard_rule *r = &a->table->rules[i];
         const char *text = outer_text(a, r);
-        if (!permits(r))
+        const bool shows =
+            r->kind == GUARD_RULE_PROTECT && !(kinds & 1u << GUARD_RULE_PROTECT); /* read-only, in a hidden place */
+        if (!permits(r) && !shows)
             continue;
         if (in_any_case(path, text) && (!found || strlen(text) >= longest))
             return false;
-        if (in_any_case(text, path) && strlen(text) > strlen(path) && !permitted_here(a, text))
+        if (in_any_case(text, path) && strlen(text) > strlen(path) && (shows || !permitted_here(a, text)))
             return false;
     }
     return found || kinds & 1u << GUARD_RULE_PROTECT; /* where nothing permits it, nothing can be changed */
@@ -92,6 +94,31 @@ static bool is_name_at_top(const struct around *a, const char *path)
             r->flags & GUARD_RULE_DIRECTORY && !(r->flags & GUARD_RULE_PATTERN) &&
             path_at_or_below(path_rest(path, top), outer_text(a, r)))
             return a->table->mode == GUARD_STRICT;
+    }
+    return false;
+}
+
+/* Whether this plan has memory of its own there. */
+static bool is_private_here(const struct around *a, const char *path)
+{
+    for (size_t i = 0; i < a->m->n_guards; i++) {
+        const struct guard_line *g = &a->m->guards[i];
+        if (g->kind == GUARD_RULE_PRIVATE && path_at_or_below(path, g->text))
+            return true;
+    }
+    return false;
+}
+
+/* A private tree of the outer box around or in `tree` that this box sees: no hidden name applies there. */
+static bool sees_private(const struct around *a, const char *tree)
+{
+    for (uint32_t i = 0; i < a->table->n_rules; i++) {
+        const struct guard_rule *r = &a->table->rules[i];
+        const char *text = outer_text(a, r);
+        const struct path_fact *f = facts_path(a->m->facts, text); /* a cache may be a link into such memory */
+        if (r->kind == GUARD_RULE_PRIVATE && (in_any_case(text, tree) || in_any_case(tree, text)) &&
+            !is_private_here(a, text) && !(f && f->real && is_private_here(a, f->real)))
+            return true;
     }
     return false;
 }
@@ -200,7 +227,8 @@ static void judge_line(struct around *a, const struct guard_line *g)
             a->hides = WHY(a, "%s is in a writable place, and the box around this one does not hide it", g->text);
         break;
     case GUARD_RULE_HIDE_NAME:
-        if (!a->any_depth && !(a->image->filter & FILTER_READS && has_name(a, g)))
+        if (!a->any_depth &&
+            !(a->image->filter & FILTER_READS && has_name(a, g) && !sees_private(a, g->below ? g->below : "/")))
             a->any_depth = WHY(a, "the box around this one does not hide the name %s", g->text);
         break;
     case GUARD_RULE_PIN:

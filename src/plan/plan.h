@@ -112,7 +112,7 @@ struct plan_ask {
      * stored; such places are private and vanish with the box.
      */
     const char *storage, *volume;
-    uint32_t grants; /* ms that somebody has to allow a write while the command runs; 0: nobody is asked */
+    uint32_t grants;     /* ms that somebody has to allow a write while the command runs; 0: nobody is asked */
     const char *session; /* its name, for a container engine's own lists; NULL: none. Not part of a digest */
     /*
      * Copy-on-write: the host's directory with upper/ and work/ of the layer that the workspace's changes go to; the

@@ -610,6 +610,54 @@ static int merge_ask_time(struct merge *m, const struct said *s)
     return 0;
 }
 
+static struct branch_rule *branch_rule_of(const struct policy *p, struct str pattern)
+{
+    for (size_t i = 0; i < p->git.n_branches; i++) {
+        if (str_is(pattern, p->git.branches[i].pattern))
+            return &p->git.branches[i];
+    }
+    return NULL;
+}
+
+/* As long as no branch is named all are protected, so that the first name protects fewer. */
+static int merge_branch(struct merge *m, const struct said *s)
+{
+    struct policy *p = m->p;
+    if (branch_rule_of(p, s->a) || (!m->text->trusted && p->git.n_branches == 0))
+        return 0;
+    struct branch_rule *slot = arena_push(p->mem, &p->git.branches, &p->git.n_branches, sizeof *slot);
+    if (!slot)
+        return merge_no_memory(m);
+    *slot = (struct branch_rule){keep(m, s->a), origin_of(m, s)};
+    return slot->pattern ? 0 : merge_no_memory(m);
+}
+
+static int merge_git(struct merge *m, const struct said *s)
+{
+    struct git_rules *g = &m->p->git;
+    bool on = str_is(s->a, "true");
+    if (s->key == KEY_GIT_PROTECT)
+        return merge_branch(m, s);
+    if (!m->text->trusted) {
+        int r = tighten_check(m, s, NULL);
+        if (r != 0)
+            return r < 0 ? r : 0;
+    }
+    uint32_t origin = origin_of(m, s);
+    if (s->key == KEY_GIT_VERIFY) {
+        int choice = key_choice(s->key, s->a);
+        g->verify = choice == 0 ? GIT_VERIFY_REQUIRED : choice == 1 ? GIT_VERIFY_TOLD : GIT_VERIFY_OFF;
+        g->verify_origin = origin;
+    } else if (s->key == KEY_GIT_FORCE) {
+        g->allow_force = on;
+        g->force_origin = origin;
+    } else {
+        g->allow_delete = on;
+        g->delete_origin = origin;
+    }
+    return 0;
+}
+
 /* Scalars with choices, and sets of guarantees. */
 static int merge_simple(struct merge *m, const struct said *s)
 {
@@ -719,9 +767,8 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_WORKSPACE:   /* decided before everything else (build.c) */
     case KEY_GUARD_ALLOW: /* done first, by merge_text() */
     case KEY_COUNT:
-        return 0;
     case KEY_EXTENDS:
-        return m->text->trusted ? 0 : tighten_check(m, s, NULL);
+        return s->key != KEY_EXTENDS || m->text->trusted ? 0 : tighten_check(m, s, NULL);
     case KEY_RW:
     case KEY_RO:
     case KEY_HIDE:
@@ -731,7 +778,8 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_MOUNTS:
         return merge_mount(m, s);
     case KEY_STORAGE:
-        return merge_storage(m, s);
+    case KEY_UNIX_SOCKETS:
+        return s->key == KEY_STORAGE ? merge_storage(m, s) : merge_socket(m, s);
     case KEY_GUARD_ROOT:
     case KEY_GUARD_DAILY:
     case KEY_GUARD_ANY:
@@ -743,13 +791,15 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_PUBLISH:
     case KEY_REACH:
         return merge_net_rule(m, s);
-    case KEY_UNIX_SOCKETS:
-        return merge_socket(m, s);
+    case KEY_GIT_VERIFY:
+    case KEY_GIT_PROTECT:
+    case KEY_GIT_FORCE:
+    case KEY_GIT_DELETE:
+        return merge_git(m, s);
     case KEY_SSH_AGENT:
     case KEY_GPG_AGENT:
-        return merge_agent_keys(m, s);
     case KEY_NET_ASK_TIME:
-        return merge_ask_time(m, s);
+        return s->key == KEY_NET_ASK_TIME ? merge_ask_time(m, s) : merge_agent_keys(m, s);
     case KEY_MEMORY:
     case KEY_CPUS:
     case KEY_PIDS:
@@ -886,6 +936,21 @@ static void settle_guards(struct merge *m)
     p->n_guards = kept;
 }
 
+/* What was allowed for unprotected branches must not be without effect, unsaid. */
+static int settle_git(struct merge *m)
+{
+    const struct policy *p = m->p;
+    const struct git_rules *g = &p->git;
+    char where[512];
+    if (g->n_branches || !(g->allow_force || g->allow_delete))
+        return 0;
+    return err_say(m->e, ERR_POLICY,
+                   "%s: git.allow_%s allows nothing, because without git.protect_branches all branches are protected; "
+                   "name the protected ones, such as main",
+                   policy_origin(p, g->allow_force ? g->force_origin : g->delete_origin, where, sizeof where),
+                   g->allow_force ? "force" : "delete");
+}
+
 /*
  * Sorts by place, so that equal policies are equal arrays and rules are found by bisection (policy_access). A merge
  * sort of existing runs: the built-in profiles are already sorted (profile_compile), and libc's qsort has no bound on
@@ -941,6 +1006,10 @@ static int by_ssh_key(const void *a, const void *b)
 static int by_gpg_key(const void *a, const void *b)
 {
     return strcmp(((const struct gpg_key_rule *)a)->key, ((const struct gpg_key_rule *)b)->key);
+}
+static int by_branch(const void *a, const void *b)
+{
+    return strcmp(((const struct branch_rule *)a)->pattern, ((const struct branch_rule *)b)->pattern);
 }
 static int by_text(const void *a, const void *b)
 {
@@ -1004,7 +1073,9 @@ int merge_end(struct merge *m)
 
     settle_hosts(p);
     settle_guards(m);
-    int r = own_rules(m);
+    int r = settle_git(m);
+    if (r == 0)
+        r = own_rules(m);
     if (r == 0)
         r = env_rules(m);
     if (r < 0)
@@ -1015,6 +1086,7 @@ int merge_end(struct merge *m)
     p->guards = sort(p->mem, p->guards, p->n_guards, sizeof *p->guards, by_guard);
     p->net_rules = sort(p->mem, p->net_rules, p->n_net_rules, sizeof *p->net_rules, by_net);
     p->env = sort(p->mem, p->env, p->n_env, sizeof *p->env, by_env);
+    p->git.branches = sort(p->mem, p->git.branches, p->git.n_branches, sizeof *p->git.branches, by_branch);
     p->gpg_keys = sort(p->mem, p->gpg_keys, p->n_gpg_keys, sizeof *p->gpg_keys, by_gpg_key);
     p->ssh_keys = sort(p->mem, p->ssh_keys, p->n_ssh_keys, sizeof *p->ssh_keys, by_ssh_key);
     p->unix_sockets = sort(p->mem, p->unix_sockets, p->n_unix_sockets, sizeof *p->unix_sockets, by_text);

@@ -83,6 +83,19 @@ struct guard_name {
 enum guard_everyday { EVERYDAY_ALLOW, EVERYDAY_GUARD };
 enum guard_mode { GUARD_STRICT, GUARD_EXISTING, GUARD_OFF };
 
+/* Whether hooks must have passed; what the git section says of pushes (git/gitpush.h). */
+enum git_verify { GIT_VERIFY_OFF, GIT_VERIFY_TOLD, GIT_VERIFY_REQUIRED };
+struct git_rules {
+    enum git_verify verify;
+    bool allow_force, allow_delete; /* of what is not protected */
+    uint32_t verify_origin, force_origin, delete_origin;
+    struct branch_rule {
+        const char *pattern; /* gitpush_protects() */
+        uint32_t origin;
+    } * branches;
+    size_t n_branches; /* 0: all branches are protected */
+};
+
 enum net_mode { NET_NONE, NET_ALLOW, NET_HOST };
 /* How connections are redirected (enum catch_way); auto is the best method that works here. */
 enum net_catch { NET_CATCH_AUTO, NET_CATCH_TPROXY, NET_CATCH_ROUTES, NET_CATCH_LOOPBACK };
@@ -152,6 +165,7 @@ struct policy {
     enum expand_mode expand;
     bool cow;       /* changes to the workspace go to a copy-on-write layer */
     bool env_files; /* .env files at the top of the workspace can be read */
+    struct git_rules git;
 
     enum net_mode net;
     enum net_catch net_catch;

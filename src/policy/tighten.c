@@ -52,6 +52,8 @@ static int rank_now(const struct policy *p, enum key_id id)
         return (int)p->pull;
     case KEY_ENTRYPOINT:
         return p->entrypoint == ENTRYPOINT_IMAGE;
+    case KEY_GIT_VERIFY:
+        return p->git.verify == GIT_VERIFY_REQUIRED ? 0 : p->git.verify == GIT_VERIFY_TOLD ? 1 : 2;
     case KEY_TTY:
         return p->tty == TTY_NEVER ? 0 : p->tty == TTY_AUTO ? 1 : 2;
     default:
@@ -169,6 +171,8 @@ int tighten_check(struct merge *m, const struct said *s, const struct path_text 
             return 0;
         return (s->key == KEY_NET_ASK       ? p->net_ask
                 : s->key == KEY_ENV_FILES   ? p->env_files
+                : s->key == KEY_GIT_FORCE   ? p->git.allow_force
+                : s->key == KEY_GIT_DELETE  ? p->git.allow_delete
                 : s->key == KEY_UNSANDBOXED ? p->unsandboxed_fallback
                                             : p->allow_nested_userns)
                    ? 1

@@ -22,8 +22,8 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "git/gitpush.h"
 #include "project/branch.h"
+#include "project/rules.h"
 #include "sys/fd.h"
 #include "sys/process.h"
 
@@ -86,7 +86,7 @@ static void say_error(int fd, const char *text)
 }
 
 /* The box in which git answers: the git directory is its workspace, and all else of the checkout is hidden. */
-static int open_box(int fd, const char *real, struct pinfold_error *error)
+static int open_box(int fd, const char *real, const struct push_rules *rules, struct pinfold_error *error)
 {
     static char git[PATH_MAX], program[2 * PATH_MAX], self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -103,7 +103,8 @@ static int open_box(int fd, const char *real, struct pinfold_error *error)
         {"workspace", git}, {"hide", real},   {"rw", git},        {"mount", program},
         {"net", "none"},    {"tty", "never"}, {"timeout", "15m"}, {0}};
     const struct pinfold_policy_options po = {.size = sizeof po, .options = options, .cwd = git, .no_layers = 1};
-    const char *const argv[] = {REMOTE_HELPER, "--answer", NULL};
+    const char *argv[RULES_WORDS + 2] = {REMOTE_HELPER, "--answer"};
+    (void)push_rules_words(rules, argv + 2);
     auto_fd int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     const struct pinfold_run_options o = {.size = sizeof o,
                                           .argv = argv,
@@ -124,18 +125,18 @@ static int open_box(int fd, const char *real, struct pinfold_error *error)
     return r;
 }
 
-static _Noreturn void answer(int fd, const char *real)
+static _Noreturn void answer(int fd, const char *real, const struct push_rules *rules)
 {
     struct pinfold_error error = {0};
     (void)signal(SIGPIPE, SIG_IGN);
-    if (open_box(fd, real, &error) < 0)
+    if (open_box(fd, real, rules, &error) < 0)
         say_error(fd, error.text);
     _exit(0);
 }
 
 /* ---- the process that listens ---- */
 
-static void serve(int listener, int session, const char *real)
+static void serve(int listener, int session, const char *real, const struct push_rules *rules)
 {
     unsigned children = 0;
     for (;;) {
@@ -155,7 +156,7 @@ static void serve(int listener, int session, const char *real)
         if (child == 0) {
             (void)sys_close_range(3, (unsigned)fd - 1);
             (void)sys_close_range((unsigned)fd + 1, ~0u);
-            answer(fd, real);
+            answer(fd, real, rules);
         }
         children += child > 0;
         (void)close(fd);
@@ -211,32 +212,77 @@ bool host_remote_is_served(const struct shelf *s, const char *word)
     return lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-int host_remote_serve(const struct shelf *s, const char *real, const char *word, int pid, char *why, size_t room)
+/* What the wrapper of git in the box goes by (git_wrapper.sh). */
+static void tell_wrapper(int dir, const struct push_rules *rules)
+{
+    (void)unlinkat(dir, "force", 0);
+    if (rules->rules.allow_force)
+        (void)close_fd(openat(dir, "force", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+}
+
+/* What is served now is in the lock's file: the rules, as words. */
+static int note_rules(int lock, const struct push_rules *rules, bool served)
+{
+    const char *words[RULES_WORDS];
+    auto_buf struct buf text = BUF(RULES_WORDS * RULES_PATTERN), there = BUF(RULES_WORDS * RULES_PATTERN + 4096);
+    (void)push_rules_words(rules, words);
+    for (size_t i = 0; words[i]; i++)
+        buf_printf(&text, "%s\n", words[i]);
+    if (!served)
+        return ftruncate(lock, 0) < 0 || pwrite(lock, text.p, text.n, 0) != (ssize_t)text.n ? -EIO : 0;
+    for (ssize_t n = 1; n > 0;) {
+        char *to = buf_space(&there, 4096);
+        n = to ? pread(lock, to, 4096, (off_t)there.n) : 0;
+        if (n > 0)
+            buf_grew(&there, (size_t)n);
+    }
+    return there.n == text.n && memcmp(there.p, text.p, text.n) == 0 ? 0 : -EBUSY;
+}
+
+int host_remote_serve(const struct shelf *s, const char *real, const char *word, const struct pinfold_option *options,
+                      int pid, char *why, size_t room)
 {
     char path[PATH_MAX + PROJECT_WORD + 16];
     static char checkout[PATH_MAX];
-    auto_fd int lock = open_served(s, word);
-    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-        return 0;
+    static struct push_rules rules;
+    int r = push_rules_of(options, real, &rules, why, room);
+    auto_fd int lock = r < 0 ? -1 : open_served(s, word);
+    if (r < 0)
+        return r;
+    if (rules.verify != PUSH_VERIFY_OFF) {
+        snprintf(why, room,
+                 "git.verify: this version cannot run hooks on what is pushed, so the remote 'host' is not "
+                 "served; say git.verify: off to have it");
+        return -ENOTSUP;
+    }
+    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+        r = note_rules(lock, &rules, true);
+        if (r < 0)
+            snprintf(why, room,
+                     "the remote 'host' of this branch is served already, with other rules for pushes (git); end that "
+                     "session first, with: pinfold stop");
+        return r;
+    }
     snprintf(path, sizeof path, "%s/remote/%s", s->top, word);
     auto_fd int session = sys_pidfd_open(pid, 0);
     auto_fd int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (session == -ESRCH)
         return 0; /* it has ended already */
-    int listener = lock < 0 || session < 0 || dir < 0 ? -1 : listen_in(dir);
+    int listener = lock < 0 || session < 0 || dir < 0 || note_rules(lock, &rules, false) < 0 ? -1 : listen_in(dir);
     if (listener < 0) {
         snprintf(why, room, "the remote 'host' of the box cannot be served in '%s': %s", path,
                  strerror(listener < -1 ? -listener : errno));
         return -EIO;
     }
     snprintf(checkout, sizeof checkout, "%s", real);
+    tell_wrapper(dir, &rules);
     pid_t child = fork();
     if (child == 0) {
         (void)setsid();
         if (fork() != 0)
             _exit(0);
         forget_starter((const int[]){lock, session, listener});
-        serve(listener, session, checkout);
+        serve(listener, session, checkout, &rules);
         _exit(0);
     }
     (void)close(listener);

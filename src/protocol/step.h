@@ -111,7 +111,7 @@ enum stub {
 enum rule_rights {
     RULE_READ = 1 /* files and directories, execute */,
     RULE_WRITE = 2 /* and everything that changes */,
-    RULE_READ_FILE_ONLY = 4,
+    RULE_READ_FILE_ONLY = 4 /* of one file, execute */,
     RULE_DEVICE = 8 /* read, write, ioctl of a device node */,
     RULE_MEMORY = 16 /* write files in /proc: for the guard alone, where it can reach its callers' memory only so */
 };

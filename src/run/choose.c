@@ -260,6 +260,28 @@ static int other_can(const struct pinfold_policy *p, const struct plan_ask *ask,
     return r;
 }
 
+int engine_after(const struct pinfold_policy *p, const struct plan_ask *ask, const struct engine *failed, int r,
+                 struct err *e)
+{
+    const bool any = !p->policy->engine || same(p->policy->engine, "auto");
+    bool after = false;
+    for (size_t i = 0; any && failed && failed->images && engines[i]; i++) {
+        struct prepared other;
+        struct err ignored = {0};
+        const bool later = after && is_candidate(p->policy, engines[i]);
+        after |= engines[i] == failed;
+        if (!later || prepare_for(p, engines[i], ask, false, &other, &ignored) < 0)
+            continue;
+        prepared_free(&other);
+        return err_hint(
+            e, r,
+            "%s was the first engine that could enforce the policy; %s can, too, and is not tried by itself "
+            "because its images are its own: --engine %s",
+            failed->name, engines[i]->name, engines[i]->name);
+    }
+    return r;
+}
+
 int prepare(const struct pinfold_policy *p, const struct plan_ask *ask, bool thorough, struct prepared *ret,
             struct err *e)
 {

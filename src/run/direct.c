@@ -411,14 +411,17 @@ static int start_box(struct pinfold_result *result, const struct pinfold_run_opt
     struct private_dirs dirs = PRIVATE_DIRS;
     struct ssh_ready ssh;
     struct err first = {0};
+    const struct engine *tried = NULL;
 
     int r = ssh_begin(result->policy, &ssh, e);
     if (r == 0)
         r = planned_make(result->policy, ask, nested_in_box(), &dirs, &result->prepared, e);
     if (r == 0)
         r = ssh_digest(&ssh, result->prepared.plan, e);
-    if (r == 0)
+    if (r == 0) {
+        tried = result->prepared.engine;
         r = start_planned(result, o, ask, stdio, &ssh, false, e);
+    }
     if (r == -ENGINE_STALE && nested_allowed()) {
         first = *e;
         private_end(&dirs);
@@ -431,6 +434,8 @@ static int start_box(struct pinfold_result *result, const struct pinfold_run_opt
         if (r == -ENGINE_STALE)
             *e = first;
     }
+    if (r < 0)
+        r = engine_after(result->policy, ask, tried, r, e);
     planned_end(&dirs);
     ssh_end(result->policy, &ssh);
     return r < 0 ? nested_remedy(e, r) : r;
@@ -447,7 +452,7 @@ static int start_layered(struct pinfold_result *result, const struct pinfold_run
     auto_arena struct arena *mem = arena_new(MAX_PLAN_ARENA);
     if (!mem)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "run");
-    int r = cow_begin(result->policy, o, mem, &held, ask, e);
+    int r = cow_begin(result->policy, o, NULL, mem, &held, ask, e);
     if (r == 0)
         r = start_box(result, o, ask, stdio, e);
     ask->layer = NULL;

@@ -34,6 +34,10 @@ struct prepared {
 /* choose.c: engine, probe, survey, plan. `thorough` probes by trying, which starts a process. */
 int prepare(const struct pinfold_policy *p, const struct plan_ask *ask, bool thorough, struct prepared *ret,
             struct err *e);
+/* After an engine of images that nobody has named failed at its start (r): adds to the error which other one could be
+   named; returns r. */
+int engine_after(const struct pinfold_policy *p, const struct plan_ask *ask, const struct engine *failed, int r,
+                 struct err *e);
 /* The plan for explain if the policy cannot be enforced (plan_ask.so_far): of the named engine, or of the first that
    returns one. */
 int prepare_so_far(const struct pinfold_policy *p, const struct plan_ask *ask, struct prepared *ret);

@@ -31,7 +31,7 @@ static int add_rule(const struct runner *r, int ruleset, uint64_t handled, const
     if (s->mode & RULE_WRITE)
         rule.rights |= write_rights;
     if (s->mode & RULE_READ_FILE_ONLY)
-        rule.rights |= LANDLOCK_ACCESS_FS_READ_FILE;
+        rule.rights |= LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_EXECUTE;
     if (s->mode & RULE_MEMORY)
         rule.rights |= LANDLOCK_ACCESS_FS_WRITE_FILE;
     if (s->mode & RULE_DEVICE)

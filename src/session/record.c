@@ -15,6 +15,7 @@
 #include "protocol/keep.h"
 #include "survey/owner.h"
 #include "run/world.h"
+#include "session/replaced.h"
 
 #define MAX_RECORD (1u << 20)
 
@@ -34,7 +35,8 @@
     X(monitor, "monitor")                                                                                              \
     X(image, "image")                                                                                                  \
     X(layer, "layer")                                                                                                  \
-    X(layer_name, "layer_name")
+    X(layer_name, "layer_name")                                                                                        \
+    X(hidden_once, "hidden_once")
 #define NUMBERS(X)                                                                                                     \
     X(start, "start")                                                                                                  \
     X(pidns, "pidns")                                                                                                  \
@@ -154,6 +156,7 @@ int record_make(const struct session_place *p, const struct plan *plan, struct a
                            .output = l->output.value,
                            .tty = plan->policy->tty,
                            .monitor = plan->policy->monitor ? "yes" : "",
+                           .hidden_once = replaced_watch(plan, mem),
                            .image = plan->facts->image ? plan->facts->image->id : ""};
     return make_kept(plan, mem, ret) < 0 || arena_failed(mem)
                ? err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read the session's record")

@@ -39,6 +39,7 @@ struct record {
     const char *image;   /* id of its image, or "" */
     const char *layer;   /* id of its copy-on-write layer, or "", and the name of that, or "" */
     const char *layer_name;
+    const char *hidden_once; /* session/replaced.h, or "" */
 };
 
 /* A record with this process as the owner of a session under `plan`, whose digests must exist. */

@@ -330,8 +330,10 @@ static int keep_box(const struct session_birth *b, struct plan_ask ask, bool tho
     if (r == 0)
         r = begin_record(b, prepared.plan, e);
     mem = arena_free(mem);
-    if (r == 0)
+    if (r == 0) {
         r = keep_planned(b, &prepared, &ssh, e);
+        r = r < 0 ? engine_after(b->policy, &ask, prepared.engine, r, e) : r;
+    }
     planned_end(&dirs);
     ssh_end(b->policy, &ssh);
     if (planned)
@@ -344,14 +346,14 @@ static int keep_under(struct session_birth *b, bool thorough, struct err *e)
 {
     const struct pinfold_run_options layered = {.size = sizeof layered, .cow = b->cow, .cow_from = b->cow_from};
     auto_arena struct arena *mem = b->cow ? arena_new(MAX_SESSION_ARENA) : NULL;
-    struct plan_ask ask = {0};
+    struct plan_ask ask = {.session = b->place->name};
     struct layer_held held;
     struct box_layer left;
     if (!b->cow)
         return keep_box(b, ask, thorough, e);
     if (!mem)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
-    int r = cow_begin(b->policy, &layered, mem, &held, &ask, e);
+    int r = cow_begin(b->policy, &layered, b->place->scope, mem, &held, &ask, e);
     b->layer = r == 0 ? &held.layer : NULL;
     if (r == 0)
         r = keep_box(b, ask, thorough, e);

@@ -18,6 +18,7 @@
 #include "sessiond/sessiond.h"
 #include "session/ask.h"
 #include "session/inside.h"
+#include "session/replaced.h"
 #include "session/session.h"
 #include "session/shell.h"
 #include "supervisor/parts.h"
@@ -263,6 +264,8 @@ int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_opti
     else
         r = box_exec(&x, &result->box, &e);
     result->box.session = result->session;
+    if (r == 0)
+        replaced_left(session->record.hidden_once, &result->box);
     if (r == 0)
         r = take_session_end(session, &result->box, o.shell != NULL, mem, &e);
     if (r < 0) {

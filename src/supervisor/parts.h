@@ -348,7 +348,7 @@ struct box {
 };
 
 void grant_frame(struct box *b, int from); /* grant.c: FRAME_GRANT */
-void inquiry_take(struct box *b, int fd); /* FRAME_INQUIRY; takes ownership */
+void inquiry_take(struct box *b, int fd);  /* FRAME_INQUIRY; takes ownership */
 void inquiry_poll(const struct box *b, struct pollfd p[INQUIRIES_MAX]);
 void inquiry_ready(struct box *b, const struct pollfd p[INQUIRIES_MAX], uint64_t now);
 void inquiries_end(struct box *b);

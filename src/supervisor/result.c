@@ -210,7 +210,7 @@ static void denials(struct json *j, const struct box_result *r, const struct box
         put_time(j, d->when_ms);
         if (d->guess)
             json_bool(j, "guess", true);
-        if (d->seen)
+        if (d->seen && terms->monitor)
             json_bool(j, "monitor", true);
         if (d->guess || d->remedy)
             json_text_or_null(j, "remedy", d->remedy);

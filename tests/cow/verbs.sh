@@ -262,7 +262,7 @@ ok "nothing of it is in the workspace" test "$(cat inside)" = host -a -z "$(ls b
 told=$("$pinfold" diff)
 for what in by-exec by-shell by-job by-api inside .envrc; do ok "told while it lives: $what" says "$told" " $what"; done
 ok "the list of sessions names it" says "$(session session list)" "$(layers | python3 -c 'import json,sys; print(json.load(sys.stdin)["layers"][0]["id"][:8])')"
-ok "it is in use" says "$("$pinfold" apply --all 2>&1)" "is used by a running box"
+ok "nobody removes it" says "$("$pinfold" discard 2>&1)" "is used by a running box"
 ok "another layer for it is refused" says "$(box --session s --cow=other -- true)" "another copy-on-write layer"
 ok "what becomes of it is not one command's" says "$(box --session s --cow --cow-then apply -- true)" "is the session's"
 "$pinfold" session stop s
@@ -271,6 +271,55 @@ ok "it is kept when the session has ended" says "$("$pinfold" layers)" " kept "
 ok "and applied" test "$(cat inside)" = box -a -e by-job -a -e by-api -a ! -e .envrc
 rm -f by-* inside
 "$pinfold" discard >/dev/null 2>&1
+
+# ---- applied while its session lives ----
+mkdir -p alive/sub && cd alive && git init -q . && echo one >a && echo two >sub/b && echo 3 >gone && git add . && git -c user.name=x -c user.email=x@x commit -qm one || exit 1
+"$pinfold" session start --no-layers --cow s
+id=$(layers | python3 -c 'import json,sys; print(json.load(sys.stdin)["layers"][0]["id"])')
+upper_of() { (cd "$XDG_STATE_HOME/pinfold/layers/$id" && state_of "$(echo upper.*)"); }
+session exec s -- sh -c 'echo box >>a; rm gone; mkdir -p new/deep; echo 1 >new/x; echo 2 >new/deep/y; echo 4 >later; git add -A; git -c user.name=x -c user.email=x@x commit -qm box' >/dev/null
+"$pinfold" exec --detach s -- sh -c 'exec 3>>a; echo ready >held; while [ ! -e go ]; do sleep 0.02; done; echo held >&3; echo done >held' >/dev/null
+i=0
+while ! session cat "s:$PWD/held" 2>/dev/null | grep -q ready && [ $((i += 1)) -lt 200 ]; do sleep 0.02; done
+before=$(upper_of)
+out=$("$pinfold" apply a gone new .git 2>&1)
+ok "applied while the session lives" test $? = 0 -a "$(tail -n 1 a)" = box -a ! -e gone -a "$(cat new/deep/y)" = 2 -a "$(git log --oneline | wc -l)" = 2
+ok "the layer itself is not touched" diff <(echo "$before") <(upper_of)
+ok "what was not named waits" test ! -e later
+ok "what has landed is no change any more" says "$("$pinfold" diff --names | grep -v '[.]git')" "+ held
++ later"
+out=$(session exec s -- sh -c 'rm new/x; rm -r new/deep; ls new | wc -l; cat a; git status --porcelain')
+ok "the session goes on from there" says "$out" "$(printf '0\none\nbox')"
+ok "what it removes then is gone, too" test "$(session exec s -- sh -c 'ls new | wc -l')" = 0
+ok "as the next diff says" says "$("$pinfold" diff --names)" "- new/deep/y"
+"$pinfold" apply new >/dev/null
+ok "and the next apply" test -d new -a ! -e new/x -a ! -e new/deep
+session write "s:$PWD/go" <<<1
+i=0
+while ! session cat "s:$PWD/held" 2>/dev/null | grep -q "done" && [ $((i += 1)) -lt 200 ]; do sleep 0.02; done
+ok "a file held open meanwhile is the layer's" test "$(tail -n 1 a)" = box -a "$(session cat "s:$PWD/a" | tail -n 1)" = held
+echo host >>sub/b
+session exec s -- sh -c 'cat sub/b; echo 5 >>sub/b' >/dev/null
+ok "what the host changed is in the way" says "$("$pinfold" apply sub/b 2>&1)" "the host changed it"
+"$pinfold" apply a >/dev/null && "$pinfold" undo >/dev/null
+ok "undo while it lives" test "$(tail -n 1 a)" = box
+ok "the session's stays" test "$(session exec s -- tail -n 1 a)" = held
+"$pinfold" session stop s
+"$pinfold" apply a >/dev/null 2>&1
+ok "the rest lands when it has ended" test "$(tail -n 1 a)" = held
+"$pinfold" discard >/dev/null 2>&1
+"$pinfold" session start --no-layers --cow=turn s && session exec s -- touch turn && "$pinfold" session stop s
+"$pinfold" run --no-layers -q --cow=turn -- sh -c 'while [ ! -e gone ]; do sleep 0.05; done' >/dev/null 2>&1 &
+running=$!
+i=0
+while ! "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 100 ]; do sleep 0.05; done
+ok "a box that is no session's keeps its layer to itself" says "$("$pinfold" apply turn --all 2>&1)" "is used by a running box"
+kill $running
+wait $running 2>/dev/null
+i=0
+while "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 100 ]; do sleep 0.05; done
+cd .. && "$pinfold" discard turn >/dev/null 2>&1
+rm -rf alive
 ok "a session without one" "$pinfold" session start --no-layers t
 ok "says so" says "$(box --session t --cow -- true)" "without a copy-on-write layer"
 ok "and is recreated with one" box --session t --cow=kept --recreate -- touch fresh
@@ -284,7 +333,12 @@ ok "by which it is taken up" session exec t -- test -e fresh
 ok "without a change there is none" test "$(layers | count)" = 0
 
 # ---- a layer that stands on another ----
-drop_all() { while "$pinfold" layers --json | grep -q '"id"'; do for id in $(layers | python3 -c 'import json,sys; print(*(l["id"] for l in json.load(sys.stdin)["layers"]))'); do "$pinfold" discard "$id" >/dev/null 2>&1; done; done; }
+drop_all() { # those that stand on others first
+    for round in 1 2 3 4; do
+        for id in $(layers | python3 -c 'import json,sys; print(*(l["id"] for l in json.load(sys.stdin)["layers"]))'); do "$pinfold" discard "$id" >/dev/null 2>&1; done
+    done
+    ok "all layers can be removed" test "$round" = 4 -a "$(layers | count)" = 0
+}
 mkdir -p st/was && cd st && git init -q . && echo one >a && echo two >b && echo three >was/x && ln a a2 && git add . && git -c user.name=x -c user.email=x@x commit -qm one || exit 1
 commit='git add -A && git -c user.name=x -c user.email=x@x commit -qm'
 box --cow=base -- sh -c "echo base >>a; echo new >y; rm -r was; mkdir only; echo o >only/o; $commit base" >/dev/null
@@ -347,6 +401,41 @@ ok "in the diff, too" says "$("$pinfold" diff top 2>&1)" "layer $base"
 mv ../gone-base "$XDG_STATE_HOME/pinfold/layers/$base"
 cd .. && drop_all
 chmod -R u+w st && rm -rf st
+
+# ---- layers that are done with ----
+mkdir prune && cd prune && git init -q . && echo 1 >a && git add . && git -c user.name=x -c user.email=x@x commit -qm one || exit 1
+"$pinfold" run --no-layers -q --cow=none -- true 2>/dev/null
+box --cow=done -- sh -c 'echo 2 >>a; git -c user.name=x -c user.email=x@x commit -qam two' >/dev/null
+box --cow=waits -- sh -c 'echo 3 >>a' >/dev/null
+box --cow=over --cow-from waits -- true >/dev/null
+box --cow=staged -- sh -c 'echo 5 >b; git add b; rm b' >/dev/null
+"$pinfold" apply done --all >/dev/null
+prune() { "$pinfold" layers prune "$@" 2>&1; }
+at() { # NAME TIME: as if the layer had been used and applied then
+    local dir
+    dir=$XDG_STATE_HOME/pinfold/layers/$(layers | python3 -c 'import json,sys; print(*(l["id"] for l in json.load(sys.stdin)["layers"] if l["name"] == sys.argv[1]))' "$1")
+    touch -d "$2" "$dir/record"
+    [ ! -e "$dir/applied" ] || touch -d "$2" "$dir/applied"
+}
+out=$(prune --dry-run)
+ok "what is empty would go" says "$out" "(none)"
+ok "also on another" says "$out" "(over)"
+ok "what can be taken back stays" silent "$out" "(done)"
+ok "what waits stays" silent "$out" "(waits)"
+ok "what is only staged stays" silent "$out" "(staged)"
+ok "nothing has gone" test "$(layers | count)" = 5
+at done "2 days ago"
+ok "what has landed goes" says "$(prune)" "landed"
+ok "the rest does not" test "$(layers | python3 -c 'import json,sys; print(*sorted(l["name"] for l in json.load(sys.stdin)["layers"]))')" = "staged waits"
+at waits "8 days ago"
+ok "an age" says "$(prune --older-than 9d; layers)" '"waits"'
+box --cow=over --cow-from waits -- touch c >/dev/null
+ok "not below another that stays" silent "$(prune --older-than 7d)" "(waits)"
+at over "8 days ago"
+ok "with that one" test "$(prune --older-than 7d | grep -c -e '(over)' -e '(waits)')" = 2
+ok "no age" says "$(prune --older-than 7)" "write a time"
+ok "for prune alone" says "$("$pinfold" layers --dry-run 2>&1)" "are for prune"
+cd .. && drop_all && rm -rf prune
 
 # ---- an agent by name ----
 mkdir -p "$top/agents-home/.local/bin"

@@ -62,10 +62,14 @@ def never_what_needs_more(s):
     """What a rule hides or protects, pinfold's own files and a device are not asked about, whatever the answers allow."""
     state = s.put("home/.config/pinfold/policy.yaml", "{}\n")
     s.put("other/kept", "k\n")
-    targets = [s.home + "/.ssh/id_rsa", state, s.other + "/kept"]
+    s.do("git", "-c", "init.defaultBranch=m", "init", "-q", s.other + "/repo")
+    hook = s.put("other/repo/.git/hooks/pre-commit", "#!/bin/sh\n")
+    config = s.read("other/repo/.git/config")
+    targets = [s.home + "/.ssh/id_rsa", state, s.other + "/kept", hook, s.other + "/repo/.git/config"]
     found, done = s.learn(["sh", "-c", "for f in " + " ".join(targets) + "; do echo x >> $f; done; true"], "--protect", s.other + "/kept", "--passes", "1",
-                          answers=["allow files.rw: " + t for t in targets])
+                          answers=["allow files.rw: " + t for t in targets] + ["allow files.rw: ../other/repo"])
     see(not [r for r in found["add"] if r["granted"]], "granted", found)
+    see(s.read("other/repo/.git/hooks/pre-commit") == "#!/bin/sh\n" and s.read("other/repo/.git/config") == config, "a repository's own files were written", done)
     see((s.read("home/.ssh/id_rsa"), s.read("home/.config/pinfold/policy.yaml"), s.read("other/kept")) == ("secret\n", "{}\n", "k\n"), "written", done)
 
 

@@ -10,7 +10,7 @@ MAY = {
     "match": "base",
     "sys": "base",
     "protocol": "base",
-    "git": "base",
+    "git": "match base",
     "policy": "match protocol base",
     "plan": "policy match protocol base",
     "runtime": "protocol sys base",

@@ -5,6 +5,7 @@
 
 #include "git/gitpush.h"
 #include "project/branch.h"
+#include "project/rules.h"
 
 #define A "1111111111111111111111111111111111111111"
 #define Z "0000000000000000000000000000000000000000"
@@ -55,10 +56,68 @@ static void names_are_judged(void **state)
                 {"refs/stash", false},         {"refs/heads/a\033[2J", false},   {"refs/headsx/y", false}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const struct gitpush_command c = {.ref = str_of(rows[i].ref)};
-        if ((gitpush_refusal(&c) == NULL) != rows[i].good)
+        const struct gitpush_rules none = {.protect = NULL};
+        const struct gitpush_command c = {.old_id = STR(Z), .new_id = STR(A), .ref = str_of(rows[i].ref)};
+        if ((gitpush_refusal(&none, &c) == NULL) != rows[i].good)
             fail_msg("%s", rows[i].ref);
     }
+}
+
+/* By the policy: which branch or tag may be deleted, or moved back. */
+static void changes_are_judged(void **state)
+{
+    static const char *const names[] = {"main", "release/*", "Mixed"};
+    static const struct gitpush_rules all = {.allow_force = true, .allow_delete = true},
+                                      none = {.protect = names, .n_protect = 3},
+                                      some = {
+                                          .protect = names, .n_protect = 3, .allow_force = true, .allow_delete = true};
+    static const struct {
+        const char *ref;
+        bool protects;
+    } rows[] = {{"refs/heads/main", true},
+                {"refs/heads/MAIN", true},
+                {"refs/heads/mixed", true},
+                {"refs/heads/release/1", true},
+                {"refs/heads/release/1/x", true},
+                {"refs/heads/main/x", true},
+                {"refs/heads/release", false},
+                {"refs/heads/maintain", false},
+                {"refs/heads/x/main", false},
+                {"refs/tags/main", false},
+                {"refs/heads/", false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct gitpush_command adds = {.old_id = STR(Z), .new_id = STR(A), .ref = str_of(rows[i].ref)},
+                                     moves = {.old_id = STR(A), .new_id = STR(A), .ref = adds.ref},
+                                     deletes = {.old_id = STR(A), .new_id = STR(Z), .ref = adds.ref};
+        bool tag = str_starts(adds.ref, STR("refs/tags/")), p = rows[i].protects;
+        if (gitpush_protects(&some, adds.ref) != p || !gitpush_protects(&all, adds.ref))
+            fail_msg("%s: protected", rows[i].ref);
+        if (gitpush_may_rewrite(&some, &moves) != !p || gitpush_may_rewrite(&none, &moves) ||
+            gitpush_may_rewrite(&all, &moves))
+            fail_msg("%s: rewritten", rows[i].ref);
+        if (gitpush_refusal(&some, &adds) || gitpush_refusal(&none, &adds) || gitpush_refusal(&all, &adds))
+            fail_msg("%s: added", rows[i].ref);
+        if (!gitpush_refusal(&some, &moves) != (!tag || !p) || !gitpush_refusal(&none, &moves) != !tag)
+            fail_msg("%s: moved", rows[i].ref);
+        if (!gitpush_refusal(&some, &deletes) != !p || !gitpush_refusal(&none, &deletes) ||
+            !gitpush_refusal(&all, &deletes))
+            fail_msg("%s: deleted", rows[i].ref);
+    }
+}
+
+static void rules_are_words(void **state)
+{
+    char force[] = "force", delete[] = "delete", end[] = "--", main_[] = "main", x[] = "-x";
+    char *words[] = {force, delete, end, main_, x, NULL}, *wrong[] = {force, main_, NULL};
+    struct gitpush_rules r;
+    (void)state;
+    assert_true(push_rules_said(words, &r));
+    assert_true(r.allow_force && r.allow_delete && r.n_protect == 2 && same(r.protect[1], "-x"));
+    assert_true(push_rules_said(words + 2, &r));
+    assert_true(!r.allow_force && !r.allow_delete && r.n_protect == 2);
+    assert_false(push_rules_said(wrong, &r));
+    assert_false(push_rules_said(wrong + 2, &r));
 }
 
 static void packets_are_written(void **state)
@@ -108,7 +167,8 @@ static void branches_have_names(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lines_are_gits), cmocka_unit_test(names_are_judged),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lines_are_gits),      cmocka_unit_test(names_are_judged),
+                                       cmocka_unit_test(changes_are_judged),  cmocka_unit_test(rules_are_words),
                                        cmocka_unit_test(packets_are_written), cmocka_unit_test(branches_have_names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

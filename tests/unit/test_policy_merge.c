@@ -181,6 +181,64 @@ static void keys_of_the_agent(void **state)
     policy_free(p);
 }
 
+static void rules_for_git(void **state)
+{
+    (void)state;
+    struct layer_said said[] = {USER("git: {verify: told, protect_branches: [main, 'release/*', \"we[ir]d\\\\*\"]}"),
+                                {LAYER_PROJECT, POLICY_YAML, "/home/u/p/.pinfold/policy.yaml",
+                                 "git: {verify: required, protect_branches: [dev, main]}", false},
+                                {0}};
+    struct policy *p = layered(said, (const char *const[]){"git-allow-force", "true", "protect-branch", "x", NULL});
+    static const char *const names[] = {"dev", "main", "release/*", "we[ir]d\\*", "x"};
+    assert_int_equal(p->git.n_branches, 5);
+    for (size_t i = 0; i < 5; i++)
+        assert_string_equal(p->git.branches[i].pattern, names[i]);
+    assert_int_equal(p->git.verify, GIT_VERIFY_REQUIRED);
+    assert_true(p->git.allow_force && !p->git.allow_delete);
+    auto_buf struct buf out = BUF(1 << 20);
+    assert_int_equal(policy_print(p, false, &out), 0);
+    assert_non_null(strstr(buf_cstr(&out), "\ngit:\n  verify: required\n  allow_force: true\n  protect_branches:\n"
+                                           "    - dev\n    - main\n    - \"release/*\"\n"));
+    struct layer_said again[] = {USER(buf_cstr(&out)), {0}};
+    struct policy *q = layered(again, (const char *const[]){NULL});
+    assert_true(policy_equal(p, q));
+    q->git.branches[0].pattern = "other";
+    assert_false(policy_equal(p, q));
+    policy_free(q);
+    policy_free(p);
+    /* Without a name all are protected: a project's would leave the others. */
+    struct layer_said first[] = {
+        {LAYER_PROJECT, POLICY_YAML, "/home/u/p/.pinfold/policy.yaml", "git: {protect_branches: [dev]}", false}, {0}};
+    p = layered(first, (const char *const[]){NULL});
+    assert_int_equal(p->git.n_branches, 0);
+    assert_int_equal(p->git.verify, GIT_VERIFY_OFF);
+    policy_free(p);
+}
+
+static void wrong_rules_for_git(void **state)
+{
+    (void)state;
+    static const char *const wrong[][2] = {{"git: {allow_force: true}", "git.allow_force allows nothing"},
+                                           {"git: {allow_delete: true}", "git.allow_delete allows nothing"},
+                                           {"git: {verify: always}", "not one of required, told, off"},
+                                           {"git: {protect_branches: [refs/heads/main]}", "is a full name"},
+                                           {"git: {protect_branches: ['*/main']}", "before its last '/'"},
+                                           {"git: {protect_branches: ['a[b']}", "'['"},
+                                           {"git: {protect_branches: ['']}", "no branch's name"},
+                                           {"git: {protect_branches: [-x]}", "no branch's name"},
+                                           {"git: {protect_branches: [a//b]}", "no branch's name"},
+                                           {"git: {protect_branches: [a/]}", "no branch's name"},
+                                           {"git: {protect_branches: ['a b']}", "no branch's name"},
+                                           {"git: {protected: [a]}", "unknown key"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct layer_said said[] = {USER(wrong[i][0]), {0}};
+        struct policy *p = NULL;
+        struct err e;
+        if (build_in(&test_world, said, NULL, &p, &e) == 0 || !strstr(e.text, wrong[i][1]))
+            fail_msg("%s: %s", wrong[i][0], p ? "taken" : e.text);
+    }
+}
+
 static void asking_means_a_network(void **state)
 {
     (void)state;
@@ -565,6 +623,8 @@ int main(void)
                                        cmocka_unit_test(lists_append_and_denials_stay),
                                        cmocka_unit_test(asking_means_a_network),
                                        cmocka_unit_test(keys_of_the_agent),
+                                       cmocka_unit_test(rules_for_git),
+                                       cmocka_unit_test(wrong_rules_for_git),
                                        cmocka_unit_test(the_most_specific_place_wins),
                                        cmocka_unit_test(bisection_finds_what_a_walk_finds),
                                        cmocka_unit_test(the_workspace_can_be_chosen_and_closed),

@@ -10,7 +10,8 @@
     "limits: {memory: 1G, pids: 100, timeout: 60s, cpus: 2, disk: 1G, output: 1M, grace: 5s, open_files: 100}\n"       \
     "env: {pass: [A], set: {B: '1'}, remove: [R]}\nguard: existing\nuser: root\nengine: native\nimage: x\n"            \
     "may_lose: [hides]\ntty: auto\nhostname: h\nguard_names: {everyday: guard}\n"                                      \
-    "ssh_agent: [mine, 'mine=git.example']\nssh_confirm: true\n"
+    "ssh_agent: [mine, 'mine=git.example']\nssh_confirm: true\n"                                                       \
+    "git: {verify: told, protect_branches: [main]}\n"
 
 static int with_project(const char *user, const char *project, bool trusted, struct policy **ret, struct err *e)
 {
@@ -39,6 +40,7 @@ static void what_takes_away_is_taken(void **state)
         "env: {remove: [A, 'LC_*'], pass: [PATH], set: {PINFOLD: '1'}}",
         "guard: strict\nguard_names: {root: [Makefile], any_depth: [.env], git_config: [x]}",
         "ssh_agent: [mine]\nssh_confirm: true",
+        "git: {verify: required, protect_branches: [main, dev], allow_force: false, allow_delete: false}",
         "guard_names: {everyday: guard, everyday_names: ['*.x']}",
         "tty: never\nuser: root\nengine: native\nimage: x\nhostname: h\nallow_nested_userns: false",
         "may_lose: [hides, pid-namespace]\nmust_have: [hides]"};
@@ -86,6 +88,9 @@ static void what_gives_is_refused_with_its_remedy(void **state)
                  {"ssh_agent: [other]", "1:13: ssh_agent would change what the box may do"},
                  {"ssh_agent: ['mine=git']", "1:13: ssh_agent would change what the box may do"},
                  {"ssh_confirm: false", "1:14: ssh_confirm would allow more"},
+                 {"git: {verify: off}", "1:15: git.verify would allow more"},
+                 {"git: {allow_force: true}", "1:20: git.allow_force would allow more"},
+                 {"git: {allow_delete: true}", "1:21: git.allow_delete would allow more"},
                  {"limits: {memory: 2G}", "1:18: limits.memory would raise a limit"},
                  {"limits: {pids: none}", "1:16: limits.pids would raise a limit"},
                  {"limits: {cpus: 2.001}", "1:16: limits.cpus would raise a limit"},

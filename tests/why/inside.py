@@ -1,10 +1,15 @@
 """`pinfold why` asked from within a box: right answers, the same ones whether or not the host has what is hidden, and a box that forges and floods."""
 import json
 import os
+import platform
+import select
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import pf  # noqa: E402
+
+POLLS = ("7", "271") if platform.machine() == "x86_64" else ("-", "73")  # poll, ppoll
 
 # What a box sends that does not use pinfold: a message, or none; the answer's verdict and reason, or None.
 RAW = r"""
@@ -156,8 +161,58 @@ def in_a_session(scene):
     return wrong + [f"taken: {d.said()}" for d in (option, last) if d.status != 2 or b"in a box it answers for that box" not in d.err]
 
 
+def followed(scene):
+    """An event wakes a follower, which waits without a time-out; it has it while the command still runs."""
+    def start(*words):
+        return subprocess.Popen([pf.PINFOLD, *words], cwd=scene.work, env=scene.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, **scene.user.popen())
+    box(scene, [], "sh", "-c", "touch .envrc")
+    follower = start("log", "-f", "--json")
+    waits, wrong = "", []
+    for _ in range(1200):  # until it waits for more
+        with open(f"/proc/{follower.pid}/syscall", encoding="ascii") as file:
+            waits = file.read().split()
+        if select.select([follower.stdout], [], [], 0.05)[0]:
+            os.read(follower.stdout.fileno(), 1 << 20)
+        elif waits[0] != "running" and waits[0] in POLLS:
+            break
+    if waits[0] == POLLS[0] and int(waits[3], 16) & 0xffffffff != 0xffffffff or waits[0] == POLLS[1] and int(waits[3], 16) != 0:
+        wrong.append(f"it waits with a time-out: {waits}")
+    command = start("run", "-q", "sh", "-c", "touch .vscode; until test -e go; do sleep 0.02; done")
+    told = b""
+    while b".vscode" not in told and select.select([follower.stdout], [], [], 60)[0]:
+        told += os.read(follower.stdout.fileno(), 1 << 16)
+    if b".vscode" not in told or command.poll() is not None:
+        wrong.append(f"the event came late or not: {told}, the command: {command.poll()}")
+    with open(scene.work + "/go", "w", encoding="ascii"):
+        pass
+    command.wait()
+    follower.kill()
+    follower.wait()
+    for stream in (command.stdout, follower.stdout):
+        stream.close()
+    os.unlink(scene.work + "/go")
+    return wrong
+
+
+def monitor_is_said_where_it_was(scene):
+    """Events and denials have the member `monitor` only in a run with --monitor."""
+    script = "python3 -c 'import os; os.kill(1234567, 0)' 2>/dev/null; cat ~/.ssh/id_rsa; curl -sS -m 5 http://192.0.2.1/; exit 1"
+    wrong = []
+    for options in ([], ["--monitor"]):
+        events = os.path.join(scene.path, "events")
+        done = pf.run([pf.PINFOLD, "run", "--json", *options, "--events", events, "sh", "-c", script], user=scene.user, cwd=scene.work, env=scene.env)
+        with open(events, encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        os.unlink(events)
+        said = [d for d in json.loads(done.out)["denials"] + lines if "monitor" in d]
+        if not json.loads(done.out)["denials"] or bool(said) != bool(options):
+            wrong.append(f"{options}: {said}\n{done.said()}")
+    return wrong
+
+
 def run(tally, scene, wanted):
-    for name, test in (("answers", answers), ("nothing of the host's", nothing_of_the_host), ("forged questions", forged), ("a flood", flooded), ("in a session", in_a_session)):
+    for name, test in (("answers", answers), ("nothing of the host's", nothing_of_the_host), ("forged questions", forged), ("a flood", flooded), ("in a session", in_a_session),
+                       ("a follower", followed), ("the member monitor", monitor_is_said_where_it_was)):
         if not wanted("inside: " + name):
             continue
         label = f"{scene.user.label}: inside: {name}"

@@ -588,11 +588,60 @@ int verb_discard(struct ask *a)
     return status;
 }
 
+/* "30d", "12h": seconds; 0: it is none. */
+static uint64_t age_given(const char *text)
+{
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"d", 86400}, {"h", 3600}, {"m", 60}, {"s", 1}};
+    char *end;
+    const double v = strtod(text, &end);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (end != text && same(end, units[i].name) && v * units[i].seconds >= 1 && v * units[i].seconds < 1e12)
+            return (uint64_t)(v * units[i].seconds);
+    }
+    return 0;
+}
+
+static int prune_layers(struct ask *a)
+{
+    struct pinfold_error error = {0};
+    struct pinfold_report *report;
+    const uint64_t older = a->older ? age_given(a->older) : 0;
+    if (a->older && !older) {
+        complain("--older-than %s: write a time, as 30d or 12h", a->older);
+        return STATUS_USAGE;
+    }
+    if (pinfold_layers_prune_report(older, a->dry_run, &report, &error) < 0)
+        return fail(&error);
+    auto_buf struct buf out = BUF(LAYER_OUTPUT);
+    EACH_OF(l, pinfold_value_get(pinfold_report_value(report), "removed"))
+    {
+        buf_printf(&out, "%s %s  %-6s ", a->dry_run ? "would remove" : "removed", member(l, "id"), member(l, "why"));
+        buf_amount(&out, (uint64_t)pinfold_value_number(pinfold_value_get(l, "bytes")));
+        buf_text(&out, "  ");
+        utf8_safe(&out, str_of(member(l, "workspace")));
+        if (pinfold_value_text(pinfold_value_get(l, "name"), NULL))
+            buf_printf(&out, "  (%s)", member(l, "name"));
+        buf_char(&out, '\n');
+    }
+    const int status = a->json ? print_report(report) : print_out(&out);
+    pinfold_report_free(report);
+    return status;
+}
+
 int verb_layers(struct ask *a)
 {
     struct pinfold_error error = {0};
     struct pinfold_report *report;
     int status;
+    if (a->n_words == 1 && same(a->words[0], "prune"))
+        return prune_layers(a);
+    if (a->older || a->dry_run) {
+        complain("layers: --older-than and --dry-run are for prune");
+        return STATUS_USAGE;
+    }
     if (!no_words(a))
         return STATUS_USAGE;
     if (pinfold_layers_report(&report, &error) < 0)

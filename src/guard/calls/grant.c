@@ -22,7 +22,7 @@ bool grant_wanted(struct guard *g, const struct object *o, int flags)
            (flags & (O_WRONLY | O_RDWR | O_TRUNC)) && verdict_grantable(g, o);
 }
 
-static void fill(struct guard *g, const struct object *o, int flags, struct grant_request *r)
+static void grant_fill(struct guard *g, const struct object *o, int flags, struct grant_request *r)
 {
     *r = (struct grant_request){.pid = pid_inside(g), .flags = flags & GRANT_FLAGS};
     memcpy(r->path, o->path, o->n);
@@ -58,7 +58,7 @@ int grant_ask(struct guard *g, const struct object *o, int flags)
         return no;
     auto_fd int own = ends[0];
     int theirs = ends[1];
-    fill(g, o, flags, &request);
+    grant_fill(g, o, flags, &request);
     no = sys_setsockopt(own, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     if (no == 0 && (sys_send_fd(own, &request, sizeof request, o->fd, MSG_DONTWAIT) != sizeof request ||
                     sys_send_fd(g->report, &f, sizeof f, theirs, MSG_DONTWAIT) != sizeof f))

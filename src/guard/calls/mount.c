@@ -21,8 +21,6 @@
 #include "sys/mount.h"
 #include "sys/process.h"
 
-#define CAP_ADMIN 21 /* CAP_SYS_ADMIN */
-
 /* Flags of mount(2); <sys/mount.h> and the kernel's header exclude each other. */
 enum {
     RDONLY = 1,

@@ -240,7 +240,8 @@ static long open_step(struct guard *g, struct place *p, int flags, unsigned mode
     struct object *o = &g->object;
     const bool writer = (flags & O_ACCMODE) == O_WRONLY || (flags & O_ACCMODE) == O_RDWR;
     const struct rule *rule = NULL;
-    if (writer && g->rules.git && !g->ours && !p->frozen && verdict_in_place(g, p, flags, &rule))
+    if (writer && g->rules.git && !g->ours && !p->frozen && !point_modules(g, p, flags, mode) &&
+        verdict_in_place(g, p, flags, &rule))
         return open_in_place(g, p, rule, flags, mode);
     if (flags & O_CREAT) {
         long made = open_new(g, p, flags, mode);

@@ -5,16 +5,21 @@
  *
  * Excluded are names whose mere existence has a meaning (a repository's own), and names that the user protects.
  */
+#include <errno.h>
 #include <string.h>
 #include "base/fd.h"
 #include "guard/inside.h"
 
-#define CAP_ADMIN 21 /* CAP_SYS_ADMIN */
+static bool is_modules(const struct place *p)
+{
+    return gitconfig_kind_of(place_path(p)) == GITCONFIG_MODULES; /* an empty .gitmodules says nothing */
+}
 
 static bool fits(const struct place *p, const struct rule *rule)
 {
     return rule->said->kind == GUARD_RULE_NAME && !(rule->said->flags & GUARD_RULE_ALWAYS) &&
-           !rule_is_git_hooks(rule) && !rule_is_git_config(rule) && !rules_is_marker((struct str){p->name, p->name_n});
+           !rule_is_git_hooks(rule) && (!rule_is_git_config(rule) || is_modules(p)) &&
+           !rules_is_marker((struct str){p->name, p->name_n});
 }
 
 /* A command in an inner box, which cannot mount, needs no mount points. */
@@ -28,6 +33,17 @@ static bool can_mount(struct guard *g)
 bool point_may(struct guard *g, const struct place *p, const struct rule *rule)
 {
     return p->seen >= 0 && fits(p, rule) && can_mount(g) && places_add(g, &g->shared->points, place_path(p));
+}
+
+/*
+ * A .gitmodules that is created write-protected: what is written is judged, and then gets the name as another file, on which
+ * nothing would be mounted. git's is not write-protected.
+ */
+bool point_modules(struct guard *g, const struct place *p, int flags, unsigned mode)
+{
+    struct sys_stat st;
+    return p->seen >= 0 && flags & O_CREAT && !(mode & 0222) && is_modules(p) && can_mount(g) &&
+           sys_stat_at(p->dir, p->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT;
 }
 
 /* Created in this box and empty; for a directory rmdir(2) finds out. */

@@ -15,6 +15,8 @@ struct layer_stack {
     size_t n;
 };
 
+/* ---- stack.c ---- */
+
 /* Opens what the layer `l` stands on. stack_close() also after a failure. */
 int stack_open(const char *state, const struct layer *l, struct arena *mem, struct layer_stack *ret, struct err *e);
 void stack_close(struct layer_stack *s);
@@ -24,6 +26,8 @@ int stack_hold(struct layer_stack *s, struct err *e);
  * -EBUSY with a sentence: another layer stands on `l`, which therefore may neither change nor go.
  */
 int stack_check_free(const char *state, const struct layer *l, struct arena *mem, struct err *e);
+
+/* ---- view.c, marks.c ---- */
 
 /*
  * What the box of the layer had below it, as a directory: an overlay, read-only and mounted nowhere, of the layers and the
@@ -38,12 +42,5 @@ int stack_view(const struct layer_trees *t);
 int stack_changes(const struct layer_trees *t, struct arena *mem, struct layer_trees *ret_view, struct changes *ret,
                   struct err *e);
 
-/* The layer below as a layer of its own. */
-struct layer_trees stack_next(const struct layer_trees *t);
 /* Why the repository of a stacked layer cannot land: a layer below has changed it, too, and has not landed. *ret_why NULL: it can. */
 int stack_repository(const struct layer_trees *t, struct arena *mem, const char **ret_why, struct err *e);
-/*
- * Puts a layer's changes `all` in conflict where those of the layers below `t` have not landed in the workspace: what the box saw there
- * is not what the workspace has. Lists in all->covered what only they have there.
- */
-int stack_mark(const struct layer_trees *t, struct arena *mem, struct changes *all, struct err *e);

@@ -219,6 +219,24 @@ static void call_say(void *ctx, enum say_level level, struct str sentence)
     send_out(c->peer, c->tag, &out, false);
 }
 
+static void call_denied(void *ctx, struct str entry)
+{
+    struct call *c = ctx;
+    auto_buf struct buf out = BUF(1u << 21);
+    struct json j;
+
+    if (SAY_WARNING < c->peer->level)
+        return;
+    rpc_begin_notification(&j, &out, "notifications/message");
+    json_object(&j, "params");
+    json_text(&j, "level", levels[SAY_WARNING]);
+    json_text(&j, "logger", "pinfold.denied");
+    json_raw(&j, "data", entry);
+    json_object_end(&j);
+    rpc_end(&j);
+    send_out(c->peer, c->tag, &out, false);
+}
+
 static void send_progress(struct call *c, uint64_t now)
 {
     auto_buf struct buf out = BUF(1u << 20);
@@ -372,6 +390,7 @@ static void call_lost(void *ctx)
 }
 
 static const struct task_events call_events = {.say = call_say,
+                                               .denied = call_denied,
                                                .progress = call_progress,
                                                .question = call_question,
                                                .changed = call_changed,

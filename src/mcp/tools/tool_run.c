@@ -100,38 +100,90 @@ void result_write(struct json *j, const char *name, const struct pinfold_value *
     answer_write(j, name, result, hidden);
 }
 
+/* One refusal as a sentence. False: it is told otherwise. */
+static bool denial_words(const struct pinfold_denial *d, struct buf *line)
+{
+    if (!d->kind || same(d->kind, "limit") || !d->target)
+        return false;
+    if (same(d->kind, "network") && same(d->how ? d->how : "", "none")) {
+        buf_text(line, "network: the command tried to use a network, and this box has none");
+        return true;
+    }
+    buf_printf(line, "%sdenied: %s %s ", d->guess ? "probably " : "", d->kind, d->action ? d->action : "");
+    words_of(line, str_of(d->target));
+    if (!d->rule)
+        return true;
+    buf_text(line, " (rule: ");
+    words_of(line, str_of(d->rule));
+    if (d->why && d->why[0]) {
+        buf_text(line, ": ");
+        words_of(line, str_of(d->why));
+    }
+    buf_char(line, ')');
+    return true;
+}
+
+/* As an entry of the client's log. Not told: the policy's files and where things are on the host. */
+static void denial_entry(const struct mcp_job *j, const struct pinfold_denial *d, const char *sentence)
+{
+    auto_buf struct buf out = BUF(1u << 16);
+    struct json w = JSON(&out);
+    json_object(&w, NULL);
+    json_text(&w, "message", sentence);
+    json_text(&w, "kind", d->kind);
+    json_text_or_null(&w, "action", d->action);
+    json_text(&w, "target", d->target);
+    json_text_or_null(&w, "rule", d->rule);
+    json_text_or_null(&w, "how", d->how);
+    json_text_or_null(&w, "why", d->why && d->why[0] ? d->why : NULL);
+    json_text_or_null(&w, "remedy", d->remedy && d->remedy[0] ? d->remedy : NULL);
+    json_text_or_null(&w, "error", d->error && d->error[0] ? d->error : NULL);
+    json_uint(&w, "pid", d->pid);
+    json_bool(&w, "guess", d->guess != 0);
+    json_object_end(&w);
+    job_denied(j, buf_view(&out));
+}
+
+/* While the command runs. */
+static void denied_now(void *ctx, const struct pinfold_denial *d)
+{
+    struct mcp_job *j = ctx;
+    auto_buf struct buf line = BUF(1u << 16);
+    if (j->denied < MAX_TOLD_DENIALS && denial_words(d, &line)) {
+        j->denied++;
+        denial_entry(j, d, buf_cstr(&line));
+    }
+}
+
+static struct pinfold_denial denial_of(const struct pinfold_value *d)
+{
+    return (struct pinfold_denial){.size = sizeof(struct pinfold_denial),
+                                   .kind = answer_text(d, "kind"),
+                                   .action = answer_text(d, "action"),
+                                   .target = answer_text(d, "target"),
+                                   .rule = answer_text(d, "rule"),
+                                   .how = answer_text(d, "how"),
+                                   .why = answer_text(d, "why"),
+                                   .remedy = answer_text(d, "remedy"),
+                                   .error = answer_text(d, "errno"),
+                                   .pid = (uint32_t)answer_number(d, "pid"),
+                                   .guess = pinfold_value_is_true(pinfold_value_get(d, "guess"))};
+}
+
 void result_denials(struct mcp_job *j, const struct pinfold_value *list)
 {
     auto_buf struct buf line = BUF(1u << 16);
     size_t n = pinfold_value_count(list), i = 0;
 
-    EACH_ANSWER(d, list)
+    EACH_ANSWER(v, list)
     {
-        const char *kind = answer_text(d, "kind"), *action = answer_text(d, "action");
-        const char *target = answer_text(d, "target"), *rule = answer_text(d, "rule");
-        if (i++ >= MAX_TOLD_DENIALS || !kind || strcmp(kind, "limit") == 0 || !target)
-            continue;
+        const struct pinfold_denial d = denial_of(v);
         line.n = 0;
-        bool unseen = same(kind, "network") && same(answer_text(d, "how"), "none");
-        if (unseen) {
-            buf_text(&line, "network: the command tried to use a network, and this box has none");
-        } else {
-            bool guess = pinfold_value_is_true(pinfold_value_get(d, "guess")) != 0;
-            buf_printf(&line, "%sdenied: %s %s ", guess ? "probably " : "", kind, action ? action : "");
-            words_of(&line, str_of(target));
-        }
-        if (rule && !unseen) {
-            buf_text(&line, " (rule: ");
-            words_of(&line, str_of(rule));
-            const char *why = answer_text(d, "why");
-            if (why) {
-                buf_text(&line, ": ");
-                words_of(&line, str_of(why));
-            }
-            buf_char(&line, ')');
-        }
+        if (i++ >= MAX_TOLD_DENIALS || !denial_words(&d, &line))
+            continue;
         buf_printf(&j->text, "[%s]\n", buf_cstr(&line));
-        job_say(j, SAY_WARNING, buf_cstr(&line));
+        if (!j->hears) /* or they were told as they happened */
+            denial_entry(j, &d, buf_cstr(&line));
     }
     if (n > MAX_TOLD_DENIALS)
         buf_printf(&j->text, "[%zu more were denied]\n", n - MAX_TOLD_DENIALS);
@@ -272,7 +324,10 @@ static void run_work(struct mcp_job *j)
                                     .say = say_progress,
                                     .say_ctx = j,
                                     .output = telling_output,
-                                    .output_ctx = &telling};
+                                    .output_ctx = &telling,
+                                    .denied = denied_now,
+                                    .denied_ctx = j};
+    j->hears = true;
     if (asks(j)) {
         o.ask = ask;
         o.ask_ctx = j;

@@ -102,6 +102,11 @@ void job_say(const struct mcp_job *j, enum say_level level, const char *sentence
         (void)frame_send(j->socket, FRAME_SAY, buf_view(&m));
 }
 
+void job_denied(const struct mcp_job *j, struct str json)
+{
+    (void)frame_send(j->socket, FRAME_DENIED, json);
+}
+
 void job_progress(const struct mcp_job *j, const char *sentence)
 {
     (void)frame_send(j->socket, FRAME_PROGRESS, str_of(sentence));

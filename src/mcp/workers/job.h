@@ -10,6 +10,7 @@ enum frame_type {
     FRAME_CALL = 1, /* to the worker: a JSON object, see job_read() */
     FRAME_ANSWER,   /* to the worker: '1' or '0' */
     FRAME_SAY,      /* from it: a level (one byte), then a sentence for the client's log */
+    FRAME_DENIED,   /* a refusal as JSON, for the same */
     FRAME_PROGRESS, /* what it is doing */
     FRAME_QUESTION, /* milliseconds (4 bytes; 0: the server's default), then a question to the user; to be answered */
     FRAME_CHANGED,  /* the list of sessions has changed */
@@ -40,12 +41,14 @@ struct mcp_job {
     unsigned number; /* of the call, for lines to the user */
     const char *tool;
     const json_t *arguments;
-    const char *client;    /* owner of the sessions; one for stdio, an HTTP session's id */
-    bool can_ask;          /* the client can ask the user */
-    bool failed;           /* the result is an error that the model should see */
-    bool words_alone;      /* `text` says why, whatever `structured` has: it may be no whole value */
-    bool keeps;            /* it concerns a box that stays */
-    int fault;             /* a JSON-RPC error code: there is no result, `text` is the reason; 0: none */
+    const char *client; /* owner of the sessions; one for stdio, an HTTP session's id */
+    bool can_ask;       /* the client can ask the user */
+    bool failed;        /* the result is an error that the model should see */
+    bool words_alone;   /* `text` says why, whatever `structured` has: it may be no whole value */
+    bool keeps;         /* it concerns a box that stays */
+    int fault;          /* a JSON-RPC error code: there is no result, `text` is the reason; 0: none */
+    bool hears;         /* refusals were told as they happened, `denied` of them */
+    unsigned denied;
     bool bare;             /* `structured` is the whole result, not that of a tool */
     struct buf text;       /* what a model reads */
     struct buf structured; /* the same as a JSON object, or empty */
@@ -59,6 +62,7 @@ struct mcp_job {
 /* Prints a line for the user: "pinfold: [3] run: sentence". */
 void job_tell(const struct mcp_job *j, const char *sentence);
 void job_say(const struct mcp_job *j, enum say_level level, const char *sentence);
+void job_denied(const struct mcp_job *j, struct str json); /* an entry of the client's log about a refusal */
 void job_progress(const struct mcp_job *j, const char *sentence);
 /* True if the user says yes within `patience_ms` (0: the server's default). False also if nobody can be asked. */
 bool job_ask(const struct mcp_job *j, const char *question, uint32_t patience_ms);

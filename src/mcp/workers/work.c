@@ -225,6 +225,10 @@ static bool take_frame(struct worker *k, uint32_t type, struct str bytes)
         if (bytes.n)
             t->events.say(t->ctx, (enum say_level)bytes.p[0], str_skip(bytes, 1));
         return true;
+    case FRAME_DENIED:
+        if (t->events.denied)
+            t->events.denied(t->ctx, bytes);
+        return true;
     case FRAME_PROGRESS:
         t->events.progress(t->ctx, bytes);
         return true;

@@ -8,6 +8,7 @@ struct task;
 
 struct task_events { /* called from the loop; after `result`, `fault` or `lost` the task no longer exists */
     void (*say)(void *ctx, enum say_level level, struct str sentence);
+    void (*denied)(void *ctx, struct str json); /* NULL: nobody listens */
     void (*progress)(void *ctx, struct str sentence);
     void (*question)(void *ctx, struct str sentence, uint32_t patience_ms); /* 0: the default */
     void (*changed)(void *ctx);                                             /* the list of sessions has changed */

@@ -154,6 +154,37 @@ static void put_names(struct buf *out, const char *title, uint32_t bits, const s
     buf_text(out, bits ? "\n" : " none\n");
 }
 
+static void show_git(const struct plan *p, struct buf *out)
+{
+    const struct git_rules *g = &p->policy->git;
+    const struct {
+        bool said;
+        const char *word, *text, *how;
+        uint32_t origin;
+    } rows[] = {{g->verify == GIT_VERIFY_REQUIRED, "verify", "required", "protected branches get checked commits",
+                 g->verify_origin},
+                {g->verify == GIT_VERIFY_TOLD, "verify", "told", "what fails is said, and pushed", g->verify_origin},
+                {g->allow_force, "allowed", "rewriting", "by a push, what is not protected", g->force_origin},
+                {g->allow_delete, "allowed", "deleting", "by a push, what is not protected", g->delete_origin}};
+    char origin[512];
+    bool any = g->n_branches;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        any |= rows[i].said;
+    if (!any)
+        return;
+    buf_text(out, "\nGit\n");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i].said)
+            put_row(out, rows[i].word, rows[i].text, rows[i].how,
+                    policy_origin(p->policy, rows[i].origin, origin, sizeof origin));
+    }
+    for (size_t i = 0; i < g->n_branches; i++)
+        put_row(out, "protected", g->branches[i].pattern, "branch",
+                policy_origin(p->policy, g->branches[i].origin, origin, sizeof origin));
+    if (!g->n_branches)
+        put_row(out, "protected", "all branches", "", "default");
+}
+
 static void show_limits(const struct plan *p, struct buf *out)
 {
     struct named_limit all[N_LIMITS];
@@ -394,6 +425,7 @@ static int explain(const struct plan *p, bool show_values, bool brief, struct bu
     show_files(p, brief, out);
     explain_network(p, out);
     show_guard(p, brief, out);
+    show_git(p, out);
     show_limits(p, out);
     show_environment(p, show_values, out);
     show_promises(p, out);

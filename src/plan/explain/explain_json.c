@@ -96,6 +96,25 @@ static void put_features(struct json *j, const char *name, features f)
     json_array_end(j);
 }
 
+static void put_git(struct json *j, const struct policy *p)
+{
+    static const char *const words[] = {"off", "told", "required"};
+    const struct git_rules *g = &p->git;
+    json_object(j, "git");
+    json_text(j, "verify", words[g->verify]);
+    json_bool(j, "allow_force", g->allow_force);
+    json_bool(j, "allow_delete", g->allow_delete);
+    json_array(j, "protect_branches");
+    for (size_t i = 0; i < g->n_branches; i++) {
+        json_object(j, NULL);
+        put_name(j, "name", g->branches[i].pattern);
+        put_origin(j, p, g->branches[i].origin);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    json_object_end(j);
+}
+
 static void put_limits(struct json *j, const struct plan *p)
 {
     struct named_limit all[N_LIMITS];
@@ -242,6 +261,7 @@ void plan_explain_members(const struct plan *p, bool show_values, struct json *j
     put_bits(j, "filter", p->image->filter, filter_names);
     put_files(j, p);
     put_guard(j, p);
+    put_git(j, p->policy);
     put_limits(j, p);
     put_environment(j, p, show_values);
     put_promises(j, p);

@@ -68,6 +68,14 @@ enum key_tighten {
       "Do not guard this name, as a refusal shows it, such as .envrc or .idea.")                                       \
     X(GUARD_EVERYDAY, "guard_names.everyday", "guard-everyday", "LEVEL", TYPE_CHOICE, "guard|allow", false, true,      \
       TIGHTEN_RANK, "Whether to guard ordinary project files that tools run automatically (lefthook.yml, flake.nix).") \
+    X(GIT_VERIFY, "git.verify", "git-verify", "HOW", TYPE_CHOICE, "required|told|off", false, true, TIGHTEN_RANK,      \
+      "Whether commits must pass the caller's hooks before a protected branch of the repository moves to them.")       \
+    X(GIT_PROTECT, "git.protect_branches", "protect-branch", "BRANCH", TYPE_NAMES, NULL, true, true, TIGHTEN_ADD,      \
+      "Branches that are neither rewritten nor deleted, such as main or release/*; default: all of them.")             \
+    X(GIT_FORCE, "git.allow_force", "git-allow-force", NULL, TYPE_BOOL, NULL, false, false, TIGHTEN_FALSE,             \
+      "Let a push to the remote host rewrite branches that are not protected, and tags.")                              \
+    X(GIT_DELETE, "git.allow_delete", "git-allow-delete", NULL, TYPE_BOOL, NULL, false, false, TIGHTEN_FALSE,          \
+      "Let a push to the remote host delete branches that are not protected, and tags.")                               \
     X(NET, "net.mode", "net", "MODE", TYPE_CHOICE, "none|allow|host", false, true, TIGHTEN_RANK,                       \
       "No network, the allowed hosts only, or the host's own network.")                                                \
     X(ALLOW, "net.allow", "allow", "DOMAIN[:PORT[/tcp]]", TYPE_DOMAINS, NULL, true, true, TIGHTEN_NEVER,               \

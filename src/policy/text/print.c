@@ -351,6 +351,32 @@ static void put_gpg(const struct printer *w)
     }
 }
 
+static void put_git(const struct printer *w)
+{
+    const struct git_rules *g = &w->p->git;
+    struct heading h = {.section = "git", .list = "protect_branches"};
+    const struct {
+        const char *text;
+        uint32_t origin;
+        bool said;
+    } lines[] = {{g->verify == GIT_VERIFY_REQUIRED ? "verify: required" : "verify: told", g->verify_origin,
+                  g->verify != GIT_VERIFY_OFF},
+                 {"allow_force: true", g->force_origin, g->allow_force},
+                 {"allow_delete: true", g->delete_origin, g->allow_delete}};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        if (!lines[i].said)
+            continue;
+        buf_printf(w->out, "%s  %s", h.section_said ? "" : "git:\n", lines[i].text);
+        end_line(w, lines[i].origin);
+        h.section_said = true;
+    }
+    for (size_t i = 0; i < g->n_branches; i++) {
+        item(w, &h);
+        put_text(w->out, str_of(g->branches[i].pattern));
+        end_line(w, g->branches[i].origin);
+    }
+}
+
 static void put_size(struct buf *out, uint64_t v)
 {
     static const char units[] = "\0KMGT";
@@ -546,6 +572,7 @@ static int print(const struct policy *p, unsigned how, struct buf *out)
     put_net(&w);
     put_ssh(&w);
     put_gpg(&w);
+    put_git(&w);
     put_limits(&w);
     put_env(&w);
     put_rest(&w);
@@ -622,6 +649,15 @@ static bool equal_lists(const struct policy *a, const struct policy *b)
     return true;
 }
 
+static bool equal_git(const struct git_rules *a, const struct git_rules *b)
+{
+    bool equal = a->verify == b->verify && a->allow_force == b->allow_force && a->allow_delete == b->allow_delete &&
+                 a->n_branches == b->n_branches;
+    for (size_t i = 0; equal && i < a->n_branches; i++)
+        equal = same(a->branches[i].pattern, b->branches[i].pattern);
+    return equal;
+}
+
 bool policy_equal(const struct policy *a, const struct policy *b)
 {
     const struct limit *x = &a->limits.memory, *y = &b->limits.memory;
@@ -630,16 +666,16 @@ bool policy_equal(const struct policy *a, const struct policy *b)
             return false;
     }
     return same(a->workspace, b->workspace) && a->workspace_read_only == b->workspace_read_only && equal_paths(a, b) &&
-           equal_lists(a, b) && a->guard == b->guard && a->everyday == b->everyday && a->expand == b->expand &&
-           a->env_files == b->env_files && a->cow == b->cow && a->net == b->net && a->net_catch == b->net_catch &&
-           a->net_ask == b->net_ask && a->net_ask_ms == b->net_ask_ms && a->ssh_confirm == b->ssh_confirm &&
-           a->gpg_confirm == b->gpg_confirm && a->user == b->user && a->uid == b->uid && a->gid == b->gid &&
-           a->tty == b->tty && same(a->engine, b->engine) && same(a->image, b->image) &&
-           same(a->hostname, b->hostname) && same(a->vm_kernel, b->vm_kernel) && same(a->vm_modules, b->vm_modules) &&
-           a->seatbelt_base == b->seatbelt_base && same(a->seatbelt_file, b->seatbelt_file) && a->pull == b->pull &&
-           a->entrypoint == b->entrypoint && same(a->platform, b->platform) && same(a->runtime, b->runtime) &&
-           same(a->docker_host, b->docker_host) && same(a->docker_context, b->docker_context) &&
-           a->allow_nested_userns == b->allow_nested_userns && a->monitor == b->monitor &&
-           a->unsandboxed_fallback == b->unsandboxed_fallback && a->may_lose == b->may_lose &&
-           a->must_have == b->must_have;
+           equal_lists(a, b) && equal_git(&a->git, &b->git) && a->guard == b->guard && a->everyday == b->everyday &&
+           a->expand == b->expand && a->env_files == b->env_files && a->cow == b->cow && a->net == b->net &&
+           a->net_catch == b->net_catch && a->net_ask == b->net_ask && a->net_ask_ms == b->net_ask_ms &&
+           a->ssh_confirm == b->ssh_confirm && a->gpg_confirm == b->gpg_confirm && a->user == b->user &&
+           a->uid == b->uid && a->gid == b->gid && a->tty == b->tty && same(a->engine, b->engine) &&
+           same(a->image, b->image) && same(a->hostname, b->hostname) && same(a->vm_kernel, b->vm_kernel) &&
+           same(a->vm_modules, b->vm_modules) && a->seatbelt_base == b->seatbelt_base &&
+           same(a->seatbelt_file, b->seatbelt_file) && a->pull == b->pull && a->entrypoint == b->entrypoint &&
+           same(a->platform, b->platform) && same(a->runtime, b->runtime) && same(a->docker_host, b->docker_host) &&
+           same(a->docker_context, b->docker_context) && a->allow_nested_userns == b->allow_nested_userns &&
+           a->monitor == b->monitor && a->unsandboxed_fallback == b->unsandboxed_fallback &&
+           a->may_lose == b->may_lose && a->must_have == b->must_have;
 }

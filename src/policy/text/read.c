@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "match/glob.h"
+#include "match/path.h"
 #include "policy/domain.h"
 #include "policy/path.h"
 #include "policy/said.h"
@@ -163,6 +165,31 @@ static int check_engine_word(enum key_id key, struct str s, struct err *e)
     return ok ? 0 : err_say(e, ERR_POLICY, "'%.*s' is not %s", STR_SAID(s), what[key - KEY_PLATFORM]);
 }
 
+/* A branch's name, whose last component may be a pattern. */
+static int check_branch(struct str s, struct err *e)
+{
+    struct str part, last = {0};
+    size_t at = 0;
+    if (str_starts(s, STR("refs/")))
+        return err_say(e, ERR_POLICY, "'%.*s' is a full name; write the branch's, as main", STR_SAID(s));
+    for (bool first = true; part_next(s, &at, &part); first = false) {
+        bool pattern = !first && (memchr(last.p, '*', last.n) || memchr(last.p, '?', last.n) ||
+                                  memchr(last.p, '[', last.n) || memchr(last.p, '\\', last.n));
+        if (pattern)
+            return err_say(e, ERR_POLICY, "'%.*s' has a pattern before its last '/'; only the last part can be one",
+                           STR_SAID(s));
+        last = part;
+    }
+    const char *wrong = last.n ? glob_wrong(last) : NULL;
+    if (wrong)
+        return err_say(e, ERR_POLICY, "'%.*s' %s", STR_SAID(s), wrong);
+    bool ok = s.n > 0 && s.n <= 240 && s.p[0] != '-';
+    for (size_t i = 0; i < s.n; i++)
+        ok = ok && (unsigned char)s.p[i] > ' ' && s.p[i] != 127 &&
+             (s.p[i] != '/' || (i > 0 && i + 1 < s.n && s.p[i + 1] != '/'));
+    return ok ? 0 : err_say(e, ERR_POLICY, "'%.*s' is no branch's name, such as main or release/*", STR_SAID(s));
+}
+
 static int check_names(const struct said *s, struct arena *scratch, struct err *e)
 {
     const char *text;
@@ -171,6 +198,8 @@ static int check_names(const struct said *s, struct arena *scratch, struct err *
         return publish_form(s->a, scratch, &text, e);
     case KEY_REACH:
         return reach_form(s->a, scratch, &text, e);
+    case KEY_GIT_PROTECT:
+        return check_branch(s->a, e);
     case KEY_GPG_AGENT:
     case KEY_SSH_AGENT: /* its form is judged with its path (merge.c) */
         return 0;

@@ -108,7 +108,9 @@ static void log_late(struct guessing *g, const struct denial *d)
                                       .workspace = g->plan->workspace,
                                       .guess = d->guess,
                                       .chain = &r->chain};
-    say_denied(g->options, d);
+    struct denial told = *d;
+    told.seen = false; /* the run has no monitor */
+    say_denied(g->options, &told);
     sink_event(g->result->sink, &event);
     int no = g->log ? 0 : audit_open(&g->log);
     if (no == 0)

@@ -11,25 +11,13 @@
  */
 #include "run/asked/inquiry.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "match/path.h"
 #include "run/asked/reason.h"
-#include "run/nested.h"
-#include "supervisor/run.h"
 
-#define INQUIRY_MEMORY  (16u << 20)
-#define INQUIRY_WAIT_MS 10000
-
-/* ---- outside: what the box is told ---- */
+#define INQUIRY_MEMORY (16u << 20)
 
 static const struct told_cause {
     enum why_cause cause;
@@ -180,116 +168,4 @@ void inquiry_answer(void *ctx, const char *act_name, const char *target, struct 
         answer_connect(p, target, mem, ret);
     else
         answer_file(p, act, target, mem, ret);
-}
-
-/* ---- inside: asking ---- */
-
-/* `target` as the box has it: absolute, links followed as far as something is there. */
-static int resolve(const char *target, char path[PATH_MAX], struct err *e)
-{
-    char whole[2 * PATH_MAX], here[PATH_MAX] = "", rest[PATH_MAX] = "";
-    if (target[0] != '/' && !getcwd(here, sizeof here))
-        return err_sys(e, ERR_SYSTEM, errno, "cannot say where this is");
-    int n = snprintf(whole, sizeof whole, "%s%s%s", here, here[0] ? "/" : "", target);
-    while (n > 0 && n < PATH_MAX && !realpath(whole, path)) {
-        char *slash = strrchr(whole, '/'), before[PATH_MAX];
-        if (!slash || (errno != ENOENT && errno != EACCES && errno != ENOTDIR && errno != EPERM))
-            return err_sys(e, ERR_SYSTEM, errno, "cannot look at '%s'", target);
-        snprintf(before, sizeof before, "%s", rest);
-        if (same(slash, "/.."))
-            return err_say(e, ERR_POLICY, "'%s' goes up from what is not there", target);
-        if (slash[1] && !same(slash, "/.") && snprintf(rest, sizeof rest, "%s%s", slash, before) >= (int)sizeof rest)
-            n = -1;
-        slash[slash == whole] = 0;
-    }
-    if (n < 0 || n >= PATH_MAX || strlen(path) + strlen(rest) >= INQUIRY_TARGET)
-        return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "cannot ask about '%.60s...'", target);
-    strcpy(path[1] ? path + strlen(path) : path, rest);
-    return 0;
-}
-
-/* The program that a shell would find. */
-static const char *command_of(const char *name, char room[PATH_MAX])
-{
-    const char *path = getenv("PATH");
-    while (path && *path) {
-        const int n = (int)strcspn(path, ":");
-        if (n && snprintf(room, PATH_MAX, "%.*s/%s", n, path, name) < PATH_MAX && access(room, F_OK) == 0)
-            return room;
-        path += n + (path[n] == ':');
-    }
-    return name;
-}
-
-static int connect_outside(struct err *e)
-{
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    struct timeval wait = {.tv_sec = INQUIRY_WAIT_MS / 1000};
-    auto_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    memcpy(at.sun_path + 1, INQUIRY_NAME, sizeof INQUIRY_NAME - 1);
-    const socklen_t n = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof INQUIRY_NAME);
-    if (fd < 0 || connect(fd, (const void *)&at, n) < 0) {
-        const bool busy = fd >= 0 && errno == EAGAIN;
-        return err_say(e, ERR_CANNOT,
-                       busy ? "this box asked too much; ask again in a second"
-                            : "this box cannot ask the pinfold outside of it; ask whoever started it");
-    }
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
-    return take_fd(&fd);
-}
-
-static void put_inquiry(enum why_act act, const char *asked, const char *target, const struct inquiry_answer *a,
-                        struct json *j)
-{
-    static const char *const verdicts[] = {
-        [WHY_ALLOWED] = "allowed", [WHY_REFUSED] = "refused", [WHY_UNKNOWN] = "unknown"};
-    json_object(j, NULL);
-    json_int(j, "v", 1);
-    json_text(j, "action", why_act_name(act));
-    json_text(j, "asked", asked);
-    json_text(j, "target", target);
-    json_text(j, "verdict", verdicts[a->verdict]);
-    json_text(j, "reason", a->reason);
-    json_text_or_null(j, "rule", a->rule[0] ? a->rule : NULL);
-    json_text_or_null(j, "origin", a->origin[0] ? a->origin : NULL);
-    json_text(j, "cause", a->cause);
-    json_text_or_null(j, "mechanism", a->mechanism[0] ? a->mechanism : NULL);
-    json_text_or_null(j, "errno", box_errno_name(a->no));
-    json_bool(j, "sandbox", !same(a->cause, "host"));
-    if (a->outside[0]) {
-        json_object(j, "remedy");
-        json_text(j, "outside", a->outside);
-        json_object_end(j);
-    } else {
-        json_null(j, "remedy");
-    }
-    json_object_end(j);
-}
-
-int inquiry_ask(enum why_act act, const char *target, struct json *j, struct err *e)
-{
-    struct inquiry asked = {0};
-    struct inquiry_answer a;
-    char path[PATH_MAX], room[PATH_MAX];
-    const bool file = act != WHY_SIGNAL && (act != WHY_CONNECT || strchr(target, '/'));
-    if (!nested_in_box())
-        return err_say(e, ERR_POLICY, "why: no policy was given, and this is no box");
-    if (!target[0] || strlen(target) >= sizeof asked.target)
-        return err_say(e, ERR_POLICY, "%s: the target is empty or too long", why_act_name(act));
-    int r = file ? resolve(act == WHY_EXEC && !strchr(target, '/') ? command_of(target, room) : target, path, e) : 0;
-    if (r < 0)
-        return r;
-    auto_fd int fd = connect_outside(e);
-    if (fd < 0)
-        return fd;
-    snprintf(asked.act, sizeof asked.act, "%s", why_act_name(act));
-    snprintf(asked.target, sizeof asked.target, "%s", file ? path : target);
-    if (send(fd, &asked, sizeof asked, MSG_NOSIGNAL) != sizeof asked || recv(fd, &a, sizeof a, 0) != sizeof a)
-        return err_say(e, ERR_CANNOT, "the pinfold outside of this box did not answer");
-    a.cause[sizeof a.cause - 1] = a.reason[sizeof a.reason - 1] = a.rule[sizeof a.rule - 1] = 0;
-    a.origin[sizeof a.origin - 1] = a.mechanism[sizeof a.mechanism - 1] = a.outside[sizeof a.outside - 1] = 0;
-    if (a.verdict < 0 || a.verdict > WHY_UNKNOWN)
-        return err_say(e, ERR_CANNOT, "%s", a.reason);
-    put_inquiry(act, target, asked.target, &a, j);
-    return a.verdict;
 }

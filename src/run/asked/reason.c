@@ -191,7 +191,8 @@ bool reason_is_read_only(const struct pinfold_policy *p, const char *path)
     const bool only = said.verdict == WHY_REFUSED && said.cause == WHY_CAUSE_READ_ONLY && !said.missing &&
                       same(said.target, path) && said.host && same(said.host, path);
     prepared_free(&n);
-    return only;
+    /* In a tree that can be written the guard would judge names, too. */
+    return only && option_allows(p, "rw", path, WHY_WRITE, path, mem);
 }
 
 /* ---- the answer ---- */

@@ -43,7 +43,7 @@ static const char *const *paths_below(const char *state, const struct layer_stac
     return paths;
 }
 
-int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *o, struct arena *mem,
+int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *o, const char *scope, struct arena *mem,
               struct layer_held *held, struct plan_ask *ask, struct err *e)
 {
     *held = LAYER_HELD;
@@ -57,6 +57,8 @@ int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *
     const struct layer_ask wanted = {.workspace = workspace,
                                      .name = o->cow[0] ? arena_text(mem, o->cow) : NULL,
                                      .from = o->cow_from ? arena_text(mem, o->cow_from) : NULL,
+                                     .session = ask->session,
+                                     .scope = scope && *scope ? scope : NULL,
                                      .command = o->argv};
     char secret[sizeof SECRET_CACHES + CACHES_HASH];
     int r = layer_hold(p->layers.world.state, &wanted, mem, held, e);
@@ -330,6 +332,12 @@ void layer_put_size(struct json *j, const char *id)
     layer_close(&l);
 }
 
+uint64_t layer_bytes(const struct layer *l)
+{
+    auto_fd int upper = layer_upper(l);
+    return upper < 0 ? 0 : tree_bytes(upper, ".", 0);
+}
+
 static const char *layer_state(const struct layer *l)
 {
     return layer_is_used(l) ? "used" : layer_is_doubtful(l) ? "doubtful" : l->synced ? "kept" : "unsynced";
@@ -362,8 +370,7 @@ static void list_layer(void *ctx, const struct layer *l)
     json_int(j, "created", l->created);
     json_text_or_null(j, "from", l->from);
     json_text(j, "state", layer_state(l));
-    auto_fd int upper = layer_upper(l);
-    json_uint(j, "bytes", upper < 0 ? 0 : tree_bytes(upper, ".", 0));
+    json_uint(j, "bytes", layer_bytes(l));
     list_undo(j, l);
     json_object_end(j);
 }
@@ -387,7 +394,7 @@ int pinfold_layers_report(struct pinfold_report **ret, struct pinfold_error *err
 }
 
 /* Against boxes, then against an apply. */
-static int discard_layer(const char *state, const struct layer *l, const char *path, struct arena *mem, struct err *e)
+int layer_discard(const char *state, const struct layer *l, const char *path, struct arena *mem, struct err *e)
 {
     const struct layer_trees t = {.store = l->dir, .id = l->id};
     auto_fd int lock = -1;
@@ -426,7 +433,7 @@ int pinfold_layer_discard_report(const struct pinfold_layer_options *options, st
         r = layer_open(world.state, o.layer, world.cwd, mem, &l, &e);
     const char *path = r == 0 ? arena_printf(mem, "%s/" LAYERS "/%s", world.state, l.id) : NULL;
     if (r == 0)
-        r = path ? discard_layer(world.state, &l, path, mem, &e)
+        r = path ? layer_discard(world.state, &l, path, mem, &e)
                  : err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot remove the layer");
     if (r == 0) {
         struct json j = JSON_TREE(&report->values);

@@ -5,8 +5,9 @@
 #include "layer/store.h"
 #include "run/direct.h"
 
-/* With o->cow: makes or takes up the layer; `ask` then names it. `held` must be released with cow_end(). */
-int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *o, struct arena *mem,
+/* With o->cow: makes or takes up the layer; `ask` then names it (and ask->session, in `scope`, is what it is for). `held` must be
+   released with cow_end(). */
+int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *o, const char *scope, struct arena *mem,
               struct layer_held *held, struct plan_ask *ask, struct err *e);
 /*
  * For a plan that is only shown, of a policy with files.cow: as if a layer were there. Nothing is made. -ENOMEM without
@@ -21,6 +22,10 @@ int cow_end(const struct pinfold_policy *p, const struct pinfold_run_options *o,
             struct layer_held *held, int r, struct box_layer *ret, struct err *e);
 /* After all else: how many changes wait, and what to do with them. */
 void cow_say(const struct pinfold_run_options *o, const struct box_layer *n);
+/* What its changes take on the disk. */
+uint64_t layer_bytes(const struct layer *l);
+/* Removes the layer at `path`, unless it is used, stood on, or half applied. */
+int layer_discard(const char *state, const struct layer *l, const char *path, struct arena *mem, struct err *e);
 /* Whether the layer `id` stands on the one that `from` names. */
 bool layer_stands_on(const char *id, const char *from);
 /* "layer_bytes" and "layer_created" of the layer `id`; nulls if it has gone. */

@@ -10,12 +10,15 @@
 #include "base/fd.h"
 #include "layer/change.h"
 #include "layer/layer.h"
+#include "layer/repo/repo.h"
 #include "layer/stack/stack.h"
+#include "layer/store.h"
 #include "match/path.h"
 #include "run/direct.h"
 #include "run/layer/branch.h"
 #include "run/layer/cow.h"
 #include "run/layer/gitbox.h"
+#include "run/layer/landing.h"
 #include "run/layer/layer_tool.h"
 #include "run/report.h"
 
@@ -32,6 +35,7 @@ struct opened_layer {
     int lock;                   /* against boxes; -1 */
     struct layer_trees there;   /* with `to`: of that directory; `workspace` -1: it is the workspace itself */
     const char *const *choices; /* of hunks; or NULL */
+    bool lives;                 /* a session writes to it */
     bool all, chosen;           /* the caller says so */
     int merge;                  /* 1: where there is no conflict; 2: with marks */
     const char *branch;         /* or NULL */
@@ -210,11 +214,21 @@ static int read_shown(struct opened_layer *o, struct changes *ret)
                       : changes_read(&o->trees, o->mem, ret, &o->e);
 }
 
-/* The same for what changes the workspace: no box may be writing to the layer. */
+/*
+ * The same for what changes the workspace: no box may be writing to the layer, but a session. That one is told afterwards, and what of the
+ * layer changes at the moment it is applied is refused path by path.
+ */
 static int open_idle(const struct pinfold_layer_options *given, struct opened_layer *o)
 {
+    struct err busy = {0};
     int r = open_wanted(given, true, o);
-    return r < 0 ? r : layer_share(&o->layer, &o->lock, &o->e);
+    if (r < 0)
+        return r;
+    r = layer_share(&o->layer, &o->lock, &busy);
+    o->lives = r == -EBUSY && o->layer.session;
+    if (r < 0 && !o->lives)
+        o->e = busy;
+    return o->lives ? 0 : r;
 }
 
 /* ---- as values ---- */
@@ -570,9 +584,15 @@ int pinfold_layer_hunks_report(const struct pinfold_layer_options *options, stru
     return report_give(report, r, &o.e, ret, error);
 }
 
-static int give_outcome(struct opened_layer *o, int r, const struct apply_outcome *done, struct pinfold_report **ret,
-                        struct pinfold_error *error)
+static int give_outcome(struct opened_layer *o, int r, const struct apply_outcome *done, struct layer_session *lives,
+                        struct pinfold_report **ret, struct pinfold_error *error)
 {
+    *lives = (struct layer_session){.known = false};
+    if (o->lives) {
+        const int n = snprintf(lives->name, sizeof lives->name, "%s", o->layer.session);
+        const int k = snprintf(lives->scope, sizeof lives->scope, "%s", o->layer.scope ? o->layer.scope : "");
+        lives->known = n < (int)sizeof lives->name && k < (int)sizeof lives->scope;
+    }
     struct pinfold_report *report = report_new();
     if (r < 0 || !report)
         return report_give(report, r, &o->e, ret, error);
@@ -606,8 +626,8 @@ static int apply_branch(struct opened_layer *o, const char *name, struct apply_o
     return r < 0 ? r : branch_make(&o->trees, &all, take, &ask, o->mem, done, &o->e);
 }
 
-int pinfold_layer_apply_report(const struct pinfold_layer_options *options, struct pinfold_report **ret,
-                               struct pinfold_error *error)
+int layer_apply_to(const struct pinfold_layer_options *options, struct layer_session *lives,
+                   struct pinfold_report **ret, struct pinfold_error *error)
 {
     auto_opened struct opened_layer o;
     struct apply_outcome done = {0};
@@ -627,19 +647,47 @@ int pinfold_layer_apply_report(const struct pinfold_layer_options *options, stru
     if (r == 0 && !o.choices)
         r = check_wanted(&o, options);
     if (r == 0 && o.branch)
-        return give_outcome(&o, apply_branch(&o, o.branch, &done), &done, ret, error);
+        return give_outcome(&o, apply_branch(&o, o.branch, &done), &done, lives, ret, error);
     if (r == 0)
         r = layer_apply(there ? &o.there : &o.trees, &ask, o.mem, &done, &o.e);
-    return give_outcome(&o, r, &done, ret, error);
+    return give_outcome(&o, r, &done, lives, ret, error);
 }
 
-int pinfold_layer_undo_report(const struct pinfold_layer_options *options, uint64_t number, struct pinfold_report **ret,
-                              struct pinfold_error *error)
+int layer_undo_in(const struct pinfold_layer_options *options, uint64_t number, struct layer_session *lives,
+                  struct pinfold_report **ret, struct pinfold_error *error)
 {
     auto_opened struct opened_layer o;
     struct apply_outcome done = {0};
     int r = open_idle(options, &o);
     if (r == 0)
         r = layer_undo(o.there.workspace >= 0 ? &o.there : &o.trees, number, o.paths, o.mem, &done, &o.e);
-    return give_outcome(&o, r, &done, ret, error);
+    return give_outcome(&o, r, &done, lives, ret, error);
+}
+
+/* The index that an apply has made is another file than the layer's; without one in the ledger something may only be staged. */
+static bool repository_landed(struct opened_layer *o, const struct changes *all)
+{
+    struct repo repo;
+    struct ledger done;
+    if (repo_read(&o->trees, all, o->mem, &repo, &o->e) < 0 || ledger_read(o->layer.dir, o->mem, &done, &o->e) < 0)
+        return false;
+    return !repo.why && !repo.head.name && !repo.n && (!repo.index || ledger_find(&done, REPO_DIR "/index"));
+}
+
+bool layer_has_landed(const char *id)
+{
+    auto_opened struct opened_layer o;
+    const struct pinfold_layer_options options = {.size = sizeof options, .layer = id, .cwd = "/"};
+    struct changes all = {0};
+    bool repository = false;
+    if (open_wanted(&options, false, &o) < 0 || layer_is_doubtful(&o.layer) || read_shown(&o, &all) < 0 ||
+        all.interrupted)
+        return false;
+    for (size_t i = 0; i < all.n; i++) {
+        const enum repo_part part = repo_part_of(all.all[i].path);
+        if (part != REPO_UNIT && part != REPO_PASSING)
+            return false;
+        repository |= part == REPO_UNIT;
+    }
+    return !repository || repository_landed(&o, &all);
 }

@@ -1,0 +1,21 @@
+/* What the policy says of pushes to the remote `host`. */
+#pragma once
+#include "git/gitpush.h"
+#include "pinfold.h"
+
+enum { RULES_BRANCHES = 64, RULES_PATTERN = 256, RULES_WORDS = RULES_BRANCHES + 8 };
+enum push_verify { PUSH_VERIFY_OFF, PUSH_VERIFY_TOLD, PUSH_VERIFY_REQUIRED };
+
+struct push_rules { /* it points into itself: not to be copied */
+    struct gitpush_rules rules;
+    enum push_verify verify;
+    const char *protect[RULES_BRANCHES];
+    char patterns[RULES_BRANCHES][RULES_PATTERN];
+};
+/* Those of the policy that these options make in the checkout `real`. -errno with a sentence in `why`. */
+int push_rules_of(const struct pinfold_option *options, const char *real, struct push_rules *ret, char *why,
+                  size_t room);
+/* The rules as words: "force" and "delete" if they are allowed, "--", the protected branches. How many; a NULL follows. */
+size_t push_rules_words(const struct push_rules *r, const char *ret[RULES_WORDS]);
+/* Reads them; `ret` points to them. Without the "--" they are no rules. */
+bool push_rules_said(char *const *words, struct gitpush_rules *ret);

@@ -1,0 +1,57 @@
+/*
+ * `.env` files at the top of a workspace are hidden by a mount over each (policy/env_files.c), which costs the box's opens
+ * nothing, but goes when somebody on this machine renames another file over one. In a box that stays, this is said after
+ * each command: no command of the box can have done it, because the guard protects the name.
+ */
+#include "session/replaced.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/make.h"
+#include "sys/file.h"
+
+/* Its device, number and time of creation, as numbers on this machine; "" if there is none. */
+static void identity(const char *path, char ret[96])
+{
+    struct sys_stat st;
+    const int no = sys_stat_at(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
+    ret[0] = 0;
+    if (no == 0)
+        snprintf(ret, 96, "%u:%u:%" PRIu64 ":%" PRIu64, st.major, st.minor, st.inode, sys_stat_born(&st));
+}
+
+const char *replaced_watch(const struct plan *plan, struct arena *mem)
+{
+    auto_buf struct buf out = BUF(1u << 18);
+    char now[96];
+    for (size_t i = 0; i < plan->n_places; i++) {
+        const struct plan_place *p = &plan->places[i];
+        if (!p->once || p->act != ACT_DENY || !p->src || strchr(p->src, '\n'))
+            continue;
+        identity(p->src, now);
+        if (now[0])
+            buf_printf(&out, "%s %s\n", now, p->src);
+    }
+    return buf_ok(&out) ? arena_str(mem, buf_view(&out)) : NULL;
+}
+
+void replaced_left(const char *watched, struct box_result *result)
+{
+    char path[PATH_MAX], now[96];
+    for (const char *at = watched, *end; at && (end = strchr(at, '\n')); at = end + 1) {
+        const char *blank = memchr(at, ' ', (size_t)(end - at));
+        const size_t n = blank ? (size_t)(end - blank) - 1 : 0;
+        if (n == 0 || n >= sizeof path)
+            continue;
+        memcpy(path, blank + 1, n);
+        path[n] = 0;
+        identity(path, now);
+        const size_t k = (size_t)(blank - at);
+        if (now[0] && (strlen(now) != k || memcmp(now, at, k) != 0))
+            box_result_left(result, "replaced", path, NULL);
+    }
+}
