@@ -402,13 +402,16 @@ static void forget_caller(struct session_birth *b)
         (void)fcntl(b->lock, F_SETFD, FD_CLOEXEC);
 }
 
-/* A session that never came to be leaves no record, or it would be said to have ended. */
-static void unmake(const struct session_place *p)
+/* A session that never came to be leaves no record, or it would be said to have ended, and no directories. Storage is noted
+   in the record before it is made. */
+static void unmake(const struct session_place *p, const char *record)
 {
     auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
     struct record r;
     struct err ignored = {0};
-    if (mem && record_read(p, mem, &r, &ignored) == 0 && storage_remove(p, &r, mem, &ignored) == 0)
+    if (access(record, F_OK) < 0 && errno == ENOENT)
+        place_remove(p);
+    else if (mem && record_read(p, mem, &r, &ignored) == 0 && storage_remove(p, &r, mem, &ignored) == 0)
         place_remove(p);
 }
 
@@ -457,7 +460,7 @@ static int start_keeping(struct pinfold_policy *policy, const struct session_pla
     if (said.r < 0) {
         *e = said.err;
         if (!before)
-            unmake(p);
+            unmake(p, record);
     }
     return said.r;
 }

@@ -15,10 +15,11 @@ def certificates(where):
     ca, key, request = where + "/ca.pem", where + "/server.key", where + "/server.csr"
     names = where + "/names"
     with open(names, "w", encoding="utf-8") as file:
-        file.write("subjectAltName=IP:127.0.0.1\n")
+        file.write("subjectAltName=IP:127.0.0.1\nsubjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n")
     quiet = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     new = ["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    subprocess.run([*new, "-x509", "-keyout", where + "/ca.key", "-out", ca, "-days", "2", "-subj", "/CN=logins-test"], **quiet)
+    subprocess.run([*new, "-x509", "-keyout", where + "/ca.key", "-out", ca, "-days", "2", "-subj", "/CN=logins-test",
+                    "-addext", "keyUsage=critical,keyCertSign,cRLSign"], **quiet)  # without it Python 3.13 believes no such CA
     subprocess.run([*new, "-keyout", key, "-out", request, "-subj", "/CN=127.0.0.1"], **quiet)
     subprocess.run(["openssl", "x509", "-req", "-in", request, "-CA", ca, "-CAkey", where + "/ca.key", "-CAcreateserial", "-out", where + "/server.pem",
                     "-days", "2", "-extfile", names], **quiet)
