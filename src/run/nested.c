@@ -14,7 +14,7 @@
 
 #define MAX_RULES (16 << 20) /* bytes */
 
-bool nested_in_box(void)
+static bool look(void)
 {
     if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER)
         return false;
@@ -22,6 +22,14 @@ bool nested_in_box(void)
         return true;
     auto_fd int rules = open(GUARD_TOLD_AT, O_RDWR | O_CLOEXEC); /* a guard answers whatever the environment says */
     return rules >= 0;
+}
+
+bool nested_in_box(void)
+{
+    static _Atomic int known; /* 1: no, 2: yes; a process does not leave a box, nor does pinfold enter one */
+    if (!known)
+        known = look() ? 2 : 1;
+    return known == 2;
 }
 
 bool nested_allowed(void)
