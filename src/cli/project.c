@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "project/branch.h"

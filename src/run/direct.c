@@ -453,6 +453,9 @@ static int start_layered(struct pinfold_result *result, const struct pinfold_run
     if (!mem)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "run");
     int r = cow_begin(result->policy, o, NULL, mem, &held, ask, e);
+    const char *limit = r == 0 && o->say ? cow_limit(held.layer.workspace, mem) : NULL;
+    if (limit)
+        o->say(o->say_ctx, PINFOLD_SAY_NOTE, limit);
     if (r == 0)
         r = start_box(result, o, ask, stdio, e);
     ask->layer = NULL;

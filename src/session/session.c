@@ -590,9 +590,11 @@ static void adopt_limits(struct pinfold_session *s, const struct limits *l)
 static void say_start(const struct pinfold_policy *policy, const struct pinfold_session_options *o)
 {
     auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
-    const char *notes[3] = {egress_names_denied(policy->policy)};
+    const char *notes[4] = {egress_names_denied(policy->policy)};
     if (mem && survey_repository(policy->policy, policy->layers.world.home, mem, notes + 1) < 0)
         notes[1] = notes[2] = NULL;
+    if (mem && (o->cow || o->cow_from || policy->policy->cow))
+        notes[3] = cow_limit(policy->policy->workspace, mem);
     auto_buf struct buf not_enforced = BUF(MAX_WORDS);
     words_ignored(policy->policy, &not_enforced);
     if (not_enforced.n)

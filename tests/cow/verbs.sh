@@ -402,14 +402,28 @@ mv ../gone-base "$XDG_STATE_HOME/pinfold/layers/$base"
 cd .. && drop_all
 chmod -R u+w st && rm -rf st
 
+# ---- a repository that lies elsewhere ----
+git worktree add -q "$top/linked" && cd "$top/linked" || exit 1
+out=$(box --cow -- sh -c 'echo 2 >>plain; git diff --stat; git add plain')
+ok "a linked work tree is told of" says "$out" "the repository of this workspace lies outside of it ($top/work/.git/worktrees/linked)"
+ok "git looks" says "$out" "1 file changed"
+ok "and does not stage" says "$out" "index.lock"
+"$pinfold" apply --all >/dev/null
+ok "its files land" says "$(git status --porcelain)" " M plain"
+ok "a session's start says so, too" says "$("$pinfold" run --no-layers --cow --session l -- true 2>&1)" "lies outside of it"
+"$pinfold" session stop l
+"$pinfold" discard >/dev/null 2>&1
+cd "$top/work" && git worktree remove --force "$top/linked" && git branch -q -D linked
+ok "one in its place is not" silent "$(box --cow -- true)" "lies outside"
+
 # ---- layers that are done with ----
 mkdir prune && cd prune && git init -q . && echo 1 >a && git add . && git -c user.name=x -c user.email=x@x commit -qm one || exit 1
 "$pinfold" run --no-layers -q --cow=none -- true 2>/dev/null
-box --cow=done -- sh -c 'echo 2 >>a; git -c user.name=x -c user.email=x@x commit -qam two' >/dev/null
+box --cow=finished -- sh -c 'echo 2 >>a; git -c user.name=x -c user.email=x@x commit -qam two' >/dev/null
 box --cow=waits -- sh -c 'echo 3 >>a' >/dev/null
 box --cow=over --cow-from waits -- true >/dev/null
 box --cow=staged -- sh -c 'echo 5 >b; git add b; rm b' >/dev/null
-"$pinfold" apply done --all >/dev/null
+"$pinfold" apply finished --all >/dev/null
 prune() { "$pinfold" layers prune "$@" 2>&1; }
 at() { # NAME TIME: as if the layer had been used and applied then
     local dir
@@ -420,11 +434,11 @@ at() { # NAME TIME: as if the layer had been used and applied then
 out=$(prune --dry-run)
 ok "what is empty would go" says "$out" "(none)"
 ok "also on another" says "$out" "(over)"
-ok "what can be taken back stays" silent "$out" "(done)"
+ok "what can be taken back stays" silent "$out" "(finished)"
 ok "what waits stays" silent "$out" "(waits)"
 ok "what is only staged stays" silent "$out" "(staged)"
 ok "nothing has gone" test "$(layers | count)" = 5
-at done "2 days ago"
+at finished "2 days ago"
 ok "what has landed goes" says "$(prune)" "landed"
 ok "the rest does not" test "$(layers | python3 -c 'import json,sys; print(*sorted(l["name"] for l in json.load(sys.stdin)["layers"]))')" = "staged waits"
 at waits "8 days ago"

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,29 @@ int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *
         return 0;
     layer_release(held);
     return err_sys(e, ERR_SYSTEM, no < 0 ? -no : ENOMEM, "--cow: cannot use 'secret' in '%s'", p->layers.world.state);
+}
+
+const char *cow_limit(const char *workspace, struct arena *mem)
+{
+    static const char first[] = "gitdir: ";
+    char text[PATH_MAX + sizeof first];
+    const char *path = arena_printf(mem, "%s/.git", workspace);
+    auto_fd int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+    const ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1); /* a directory cannot be read */
+    if (n < (ssize_t)sizeof first || memcmp(text, first, sizeof first - 1) != 0)
+        return NULL;
+    text[n] = 0;
+    text[strcspn(text, "\n")] = 0;
+    const char *real = path_clean_at(mem, workspace, str_of(text + sizeof first - 1));
+    if (!real || path_at_or_below(real, workspace))
+        return NULL;
+    auto_buf struct buf shown = BUF(MAX_COW_WORDS * 4);
+    utf8_safe(&shown, str_of(real));
+    return arena_printf(
+        mem,
+        "--cow: the repository of this workspace lies outside of it (%.300s), so git can look there, and can "
+        "neither stage nor commit; commit when the changes are applied, or take the workspace that has it",
+        buf_cstr(&shown));
 }
 
 int cow_shown(const struct pinfold_policy *p, struct plan_ask *ask)

@@ -9,6 +9,9 @@
    released with cow_end(). */
 int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *o, const char *scope, struct arena *mem,
               struct layer_held *held, struct plan_ask *ask, struct err *e);
+/* What a box with a layer of this workspace cannot do: git, whose repository lies elsewhere (a linked work tree, a submodule). A
+   sentence in `mem`, or NULL. */
+const char *cow_limit(const char *workspace, struct arena *mem);
 /*
  * For a plan that is only shown, of a policy with files.cow: as if a layer were there. Nothing is made. -ENOMEM without
  * memory.

@@ -11,13 +11,13 @@
 #include "run/report.h"
 #include "run/world.h"
 
-#define DAY 86400 /* what was applied within a day can still be taken back */
+#define TAKEN_BACK 86400 /* what was applied within a day can still be taken back */
 
 struct pruned {
     const char *id, *from;
     bool gone;
 };
-struct pruning {
+struct layers_pruning {
     const char *state;
     struct arena *mem;
     struct pruned *all;
@@ -27,15 +27,15 @@ struct pruning {
     struct json *j;
 };
 
-static void remember(void *ctx, const struct layer *l)
+static void remember_layer(void *ctx, const struct layer *l)
 {
-    struct pruning *p = ctx;
+    struct layers_pruning *p = ctx;
     struct pruned *slot = arena_push(p->mem, &p->all, &p->n, sizeof *slot);
     if (slot)
         *slot = (struct pruned){.id = arena_text(p->mem, l->id), .from = l->from};
 }
 
-static bool is_below(const struct pruning *p, const char *id)
+static bool is_below(const struct layers_pruning *p, const char *id)
 {
     for (size_t i = 0; i < p->n; i++)
         if (!p->all[i].gone && same(p->all[i].from, id))
@@ -54,12 +54,12 @@ static int64_t age_of(const struct layer *l, const char *name)
 }
 
 /* Why it may go, or NULL. */
-static const char *why_prune(const struct pruning *p, const struct layer *l)
+static const char *why_prune(const struct layers_pruning *p, const struct layer *l)
 {
     const int64_t used = age_of(l, "record"), applied = age_of(l, "applied");
     if (p->older && used >= 0 && (uint64_t)used >= p->older && (applied < 0 || (uint64_t)applied >= p->older))
         return "old";
-    if (applied >= 0 && applied < DAY)
+    if (applied >= 0 && applied < TAKEN_BACK)
         return NULL;
     if (layer_is_empty(l))
         return "empty";
@@ -67,7 +67,7 @@ static const char *why_prune(const struct pruning *p, const struct layer *l)
 }
 
 /* 1: it is gone, or would be. */
-static int prune_one(struct pruning *p, struct pruned *one)
+static int prune_one(struct layers_pruning *p, struct pruned *one)
 {
     struct layer l = {.dir = -1};
     struct err e = {0};
@@ -94,7 +94,7 @@ static int prune_one(struct pruning *p, struct pruned *one)
 }
 
 /* Those on top first, so that what they stand on can go, too. */
-static void prune_all(struct pruning *p)
+static void prune_all(struct layers_pruning *p)
 {
     bool again = true;
     while (again) {
@@ -112,11 +112,11 @@ int pinfold_layers_prune_report(uint64_t older, int look, struct pinfold_report 
 {
     auto_arena struct arena *mem = arena_new(MAX_PLAN_ARENA);
     struct pinfold_report *report = report_new();
-    struct pruning p = {.mem = mem, .older = older, .look = look != 0};
+    struct layers_pruning p = {.mem = mem, .older = older, .look = look != 0};
     struct err e = {0};
     int r = mem ? world_state(mem, &p.state, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot list the layers");
     if (r == 0)
-        r = layer_each(p.state, mem, remember, &p, &e);
+        r = layer_each(p.state, mem, remember_layer, &p, &e);
     if (r < 0 || !report)
         return report_give(report, r, &e, ret, error);
     struct json j = JSON_TREE(&report->values);
