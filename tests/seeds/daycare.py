@@ -36,7 +36,7 @@ row("settings-missing", "run " + FROM + " -- echo boxed", 0, "^boxed$", files=sa
 row("settings-disabled-is-the-host's-sandbox", "run -v " + FROM + " -- echo boxed", 0, ("^boxed$", "pinfold: native;"), files=said(HOST))
 row("settings-of-a-wrong-type", "run " + FROM + " -- true", 125, r"settings\.json:3:20: docker\.enabled must be true or false, not 'yes'", files=said(SETTINGS.replace("true", '"yes"')))
 row("settings-misspelt", "run " + FROM + " -- true", 125, r"unknown key 'docker\.imag' \(did you mean 'image'\?\)", files=said(SETTINGS.replace('"image"', '"imag"')))
-row("socket-path-wins-over-docker-host", "run " + FROM + " -- true", 125, r"docker.*{path}/their\.sock", r"caller\.sock",
+row("socket-path-wins-over-docker-host", "run " + FROM + " -- true", 125, r"docker.*{path}/their\.sock", r"caller\.sock", needs="docker",
     files=said(SETTINGS.replace("/var/run/docker.sock", "{path}/their.sock")), env={"DOCKER_HOST": "unix://{path}/caller.sock"})
 row("socket-path-as-it-stands-wins-too", "run " + FROM + " -- true", 125, r"docker", r"caller\.sock", files=said(SETTINGS.replace('"runtime": "runsc"', '"tag": "seeds-nowhere"').replace('"tag": "latest",', "")),
     env={"DOCKER_HOST": "unix://{path}/caller.sock"})

@@ -118,6 +118,9 @@ def hold(document, words):
             if row and row.needs and pf.have(*row.needs.split()):
                 tally.skip(name, f"{pf.have(*row.needs.split())} is not installed")
                 continue
+            if row and "firejail" in row.needs and not pf.firejail_runs():
+                tally.skip(name, "firejail makes no sandbox in a container")
+                continue
             scene = Scene(user, f"{document.name}{number}")
             wrong = outcome(row, scene) if row else item(scene)
             if wrong:
