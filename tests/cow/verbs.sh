@@ -346,6 +346,7 @@ base=$(layers | python3 -c 'import json,sys; print([l["id"] for l in json.load(s
 lower() { (cd "$XDG_STATE_HOME/pinfold/layers/$base" && state_of "$(echo upper.*)"; cat record; echo); }
 before=$(lower)
 out=$(box --cow=top --cow-from base -- sh -c "grep ' $PWD ' /proc/self/mountinfo; cat a y; ls was; git log --oneline | wc -l; echo top >>a; rm y; mkdir was; echo z >was/z; echo t >t; rm only/o; python3 -c 'import os; os.rename(\"only\", \"mine\")'; $commit top")
+ok "its end counts its own changes" says "$out" "1 changed, "
 ok "the box sees the lower layer" says "$out" "$(printf 'one\nbase\nnew')"
 ok "what it removed is gone" says "$out" "cannot access 'was'"
 ok "with its commits" says "$out" "2"
