@@ -29,7 +29,7 @@ enum policy_format {
 };
 
 /* What a policy may read of its environment; tests pass tables. */
-enum { MAX_ENV_FILES = 64 };
+enum { MAX_ENV_FILES = 64, MAX_SSH_FILES = 2 };
 
 struct policy_world {
     const char *home;      /* of the caller, absolute */
@@ -57,6 +57,8 @@ struct policy_world {
      */
     int (*env_files)(void *ctx, const char *workspace, struct arena *mem, const char *names[MAX_ENV_FILES],
                      struct err *e);
+    /* Directories of ssh's configuration that a box's user cannot use (ssh_files.c). Absolute, NULL-terminated; NULL: none. */
+    const char *const *ssh_files;
 };
 /* A name of a developer's own variables: .env, .env.local, .env.*.local. */
 bool is_env_file(struct str name);

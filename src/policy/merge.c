@@ -55,7 +55,7 @@ int merge_begin(struct merge *m, struct policy *p, struct room room, struct err 
     m->p = p;
     m->e = e;
     m->paths.mem = m->env.mem = m->guards.mem = m->net.mem = m->mounts.mem = m->storages.mem = m->sockets.mem = mem;
-    room.paths += OWN_ROOM + (m->world->env_files ? MAX_ENV_FILES : 0);
+    room.paths += OWN_ROOM + (m->world->env_files ? MAX_ENV_FILES : 0) + MAX_SSH_FILES;
     for (const char *const *w = m->world->own_hidden; w && *w; w++)
         room.paths++;
     for (const char *const *w = m->world->own_read_only; w && *w; w++)
@@ -1078,6 +1078,8 @@ int merge_end(struct merge *m)
         r = own_rules(m);
     if (r == 0)
         r = env_rules(m);
+    if (r == 0)
+        r = ssh_rules(m);
     if (r < 0)
         return r;
     p->paths = sort(p->mem, p->paths, p->n_paths, sizeof *p->paths, by_path);

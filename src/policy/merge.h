@@ -75,3 +75,5 @@ enum path_access merge_access(const struct merge *m, const char *path);
 int own_rules(struct merge *m);
 /* env_files.c: hides the .env files that the workspace has now, unless a rule names them. */
 int env_rules(struct merge *m);
+/* ssh_files.c: hides what OpenSSH would refuse to run with. */
+int ssh_rules(struct merge *m);

@@ -32,7 +32,7 @@ const char *policy_origin(const struct policy *p, uint32_t origin, char *text, s
 bool policy_is_found(const struct policy *p, uint32_t origin)
 {
     const char *file = p->origins[origin].file;
-    return same(file, OWN_ORIGIN) || same(file, ENV_ORIGIN);
+    return same(file, OWN_ORIGIN) || same(file, ENV_ORIGIN) || same(file, SSH_ORIGIN);
 }
 
 /* Number of rules for one fixed path each: they come first, sorted by path (merge.c). */

@@ -26,6 +26,7 @@ struct origin {
 /* The files of the origins of rules that no text said: about pinfold's own files, and about the workspace's .env files. */
 #define OWN_ORIGIN "pinfold's own files"
 #define ENV_ORIGIN ".env files of the workspace"
+#define SSH_ORIGIN "ssh's files of other owners"
 
 enum path_access {
     PATH_HIDE,    /* cannot be read, listed or written; EACCES */

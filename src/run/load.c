@@ -11,6 +11,7 @@
 #include "run/trust.h"
 #include "policy/path.h"
 #include "survey/env_files.h"
+#include "survey/ssh_files.h"
 
 static int no_memory(struct err *e)
 {
@@ -339,6 +340,8 @@ int layers_build_with(struct layers *l, const struct layer_flag *more, size_t n,
                       struct err *e)
 {
     const char *const own[] = {l->world.program, NULL};
+    const char *ssh[MAX_SSH_FILES + 1];
+    ssh_files_find(ssh);
     struct policy_world world = {.home = l->world.home,
                                  .cwd = l->world.cwd,
                                  .user_name = l->world.user_name,
@@ -346,6 +349,7 @@ int layers_build_with(struct layers *l, const struct layer_flag *more, size_t n,
                                  .fetch = fetch,
                                  .env_files = env_files,
                                  .ctx = l,
+                                 .ssh_files = ssh,
                                  .own_read_only = own};
     struct policy_builder *b = policy_builder_new(&world);
     struct policy *p = NULL;
