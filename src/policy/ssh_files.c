@@ -1,6 +1,6 @@
 /*
- * What ssh's system-wide configuration includes. OpenSSH ends when such a file belongs to neither root nor the caller (readconf.c,
- * "Bad owner or permissions"), and in the box of an ordinary user root's files belong to nobody: with a single file there no git over
+ * What ssh's system-wide configuration includes. OpenSSH ends when such a file belongs to neither root nor the caller
+ * ("Bad owner or permissions"), and in the box of an ordinary user root's files belong to nobody: with a single file there no git over
  * ssh would work. So these directories are hidden, unless a rule names them; an Include that finds nothing is no error.
  */
 #include "policy/merge.h"

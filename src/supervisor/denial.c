@@ -106,7 +106,8 @@ void denial_log(struct box *b, const struct denial *d)
                                 .pid = d->pid};
     if (b->spec)
         sink_event(b->spec->sink, &event);
-    if (b->audit_given_up)
+    /* A box in a box has no log: that is the host's, and no box writes it. */
+    if (b->audit_given_up || (b->spec && b->spec->start.plan->facts->nested))
         return;
     int r = b->audit ? 0 : audit_open((struct audit_log **)&b->audit);
     if (r == 0)
