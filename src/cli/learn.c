@@ -172,6 +172,25 @@ static int learn_with(const struct ask *a, struct learn *l)
     return tell_learned(a, l);
 }
 
+static int learn_now(struct ask *a, struct learn *l, bool terminal)
+{
+    int status = check_line(a, terminal, &l->max);
+    if (status != STATUS_YES)
+        return status;
+    l->mem = arena_new(MAX_LEARN_MEMORY);
+    if (!l->mem) {
+        complain("out of memory");
+        return STATUS_SANDBOX;
+    }
+    status = learn_with(a, l);
+    l->mem = arena_free(l->mem);
+    if (l->again) {
+        (void)signal(l->again, SIG_DFL);
+        (void)raise(l->again);
+    }
+    return status;
+}
+
 int verb_learn(struct ask *a)
 {
     bool terminal = isatty(0) && isatty(2) && !(a->closed_stdio & 5);
@@ -189,19 +208,7 @@ int verb_learn(struct ask *a)
                       .say = say_warning,
                       .ctx = a};
     a->learning = &l;
-    int status = check_line(a, terminal, &l.max);
-    if (status != STATUS_YES)
-        return status;
-    l.mem = arena_new(MAX_LEARN_MEMORY);
-    if (!l.mem) {
-        complain("out of memory");
-        return STATUS_SANDBOX;
-    }
-    status = learn_with(a, &l);
-    l.mem = arena_free(l.mem);
-    if (l.again) {
-        (void)signal(l.again, SIG_DFL);
-        (void)raise(l.again);
-    }
+    const int status = learn_now(a, &l, terminal);
+    a->learning = NULL;
     return status;
 }

@@ -96,7 +96,7 @@ await test('denial-told', async () => {
     const r = await run(client, { command: 'echo x > .envrc' });
     const s = r.structuredContent;
     if (!/denied: file create .*\.envrc/.test(text(r)) || s.denials[0].origin !== undefined) return text(r);
-    const told = () => logs.some((l) => l.level === 'warning' && /\.envrc/.test(l.data));
+    const told = () => logs.some((l) => l.level === 'warning' && l.logger === 'pinfold.denied' && /\.envrc/.test(l.data.message));
     for (let i = 0; i < 200 && !told(); i++) await sleep(50);
     return told() ? '' : 'nothing in the log: ' + JSON.stringify(logs);
 });
