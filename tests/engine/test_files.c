@@ -704,6 +704,9 @@ int main(int argc, char **argv)
         perror(home);
         return 2;
     }
+    char state[sizeof home + 16]; /* what boxes of this user's could write is not asked */
+    snprintf(state, sizeof state, "%s/state", home);
+    (void)setenv("XDG_STATE_HOME", state, 1);
     snprintf(self, sizeof self, "%s/self", home);
     sh("cp /proc/%d/exe %s", (int)getpid(), self);
     printf("# uid %d, %s\n", (int)geteuid(), home);
