@@ -169,13 +169,6 @@ struct pinfold_run_options {
      */
     enum pinfold_answer (*ask)(void *ctx, const struct pinfold_question *question);
     void *ask_ctx;
-    /*
-     * With `ask`: it is also called for a write to a regular file that is there and that only its place keeps the box from
-     * writing: `how` is "write", `target` its path. What it allows is opened by pinfold, this one time, as the object that
-     * `target` named when the question was made. Never called for what a rule hides, protects or guards, and for files with
-     * several names.
-     */
-    int ask_writes;
     /* A connected stream socket for JSON lines: changes of rules while the command runs, and questions (CONTROL
        CONNECTION in pinfold-network(7)). The caller keeps and closes it. 0: none. */
     int control_fd;
@@ -210,6 +203,13 @@ struct pinfold_run_options {
     /* A kept layer (ID, the beginning of one, or name) that the new layer of `cow` stands on: the command sees the workspace
        through it, and it is not changed. With `cow` NULL a layer without a name is made. NULL: none. */
     const char *cow_from;
+    /*
+     * With `ask`: it is also called for a write to a regular file that is there and that only its place keeps the box from
+     * writing: `how` is "write", `target` its path. What it allows is opened by pinfold, this one time, as the object that
+     * `target` named when the question was made. Never called for what a rule hides, protects or guards, and for files with
+     * several names.
+     */
+    int ask_writes;
 };
 PINFOLD_PUBLIC int pinfold_run(struct pinfold_policy *policy, const struct pinfold_run_options *options,
                                struct pinfold_result **ret, struct pinfold_error *error);
