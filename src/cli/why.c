@@ -144,7 +144,8 @@ int verb_why(struct ask *a)
                  a->n_words < 2 ? "missing argument: the action and its target" : "too many arguments");
         return STATUS_USAGE;
     }
-    if (getenv("PINFOLD") && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == SECCOMP_MODE_FILTER)
+    const char *said = getenv("PINFOLD"); /* as a box has it */
+    if (said && same(said, "1") && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == SECCOMP_MODE_FILTER)
         return answer_inside(a);
     if (!ask_policy(a, &policy, &status))
         return status;

@@ -18,7 +18,9 @@ static bool look(void)
 {
     if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER)
         return false;
-    if (getenv("PINFOLD"))
+    /* A box has this value (plan/env.c); others may use the name for something else. */
+    const char *said = getenv("PINFOLD");
+    if (said && same(said, "1"))
         return true;
     auto_fd int rules = open(GUARD_TOLD_AT, O_RDWR | O_CLOEXEC); /* a guard answers whatever the environment says */
     return rules >= 0;

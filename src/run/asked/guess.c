@@ -112,7 +112,7 @@ static void log_late(struct guessing *g, const struct denial *d)
     told.seen = false; /* the run has no monitor */
     say_denied(g->options, &told);
     sink_event(g->result->sink, &event);
-    if (g->plan->facts->nested)
+    if (g->plan->facts->around)
         return; /* as in supervisor/denial.c */
     int no = g->log ? 0 : audit_open(&g->log);
     if (no == 0)
