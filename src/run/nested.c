@@ -84,3 +84,10 @@ int nested_remedy(struct err *e, int r)
                     "this already runs in a box; a nested box needs the outer box to be started with "
                     "--allow-nested-userns; or run the command directly: the outer box confines it");
 }
+
+int nested_keeps_nothing(struct err *e, int r)
+{
+    if (e->kind != ERR_SYSTEM || !nested_in_box())
+        return r;
+    return err_hint(e, r, "this already runs in a box, where no session or layer can be kept; use: pinfold run");
+}

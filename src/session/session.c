@@ -30,6 +30,7 @@
 #include "session/inside.h"
 #include "run/planned.h"
 #include "run/keys/ssh.h"
+#include "run/nested.h"
 #include "session/storage.h"
 #include "run/layer/cow.h"
 #include "run/words.h"
@@ -636,7 +637,7 @@ int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_s
     }
     if (r < 0) {
         pinfold_session_free(s);
-        return tell(error, &e, r);
+        return tell(error, &e, nested_keeps_nothing(&e, r));
     }
     adopt_limits(s, &policy->policy->limits);
     *ret = s;

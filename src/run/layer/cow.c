@@ -22,6 +22,7 @@
 #include "run/caches.h"
 #include "layer/repo/repo.h"
 #include "layer/stack/stack.h"
+#include "run/nested.h"
 #include "run/report.h"
 #include "run/world.h"
 #include "survey/survey.h"
@@ -64,7 +65,7 @@ int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *
     char secret[sizeof SECRET_CACHES + CACHES_HASH];
     int r = layer_hold(p->layers.world.state, &wanted, mem, held, e);
     if (r < 0)
-        return r;
+        return nested_keeps_nothing(e, r);
     ask->layer = held->path;
     ask->layer_hidden = held->layer.hidden;
     if (held->stack && !(ask->layer_below = paths_below(p->layers.world.state, held->stack, mem))) {
@@ -98,7 +99,7 @@ const char *cow_limit(const char *workspace, struct arena *mem)
     return arena_printf(
         mem,
         "--cow: the repository of this workspace lies outside of it (%.300s), so git can look there, and can "
-        "neither stage nor commit; commit when the changes are applied, or take the workspace that has it",
+        "neither stage nor commit; commit after the changes are applied, or start in the checkout that has it",
         buf_cstr(&shown));
 }
 
