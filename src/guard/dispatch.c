@@ -384,6 +384,7 @@ static void workers_serve(struct guard *g)
 {
     struct shared *s = g->shared;
     unsigned score = 0, calls = 0;
+    uint32_t last = 0;
     for (;;) {
         if (!g->leader && !token_wait(g))
             return;
@@ -398,8 +399,10 @@ static void workers_serve(struct guard *g)
         if (sys_notify_receive(g->notify, &g->n) < 0)
             continue; /* the caller died, or a signal came */
         atomic_store_explicit(&s->busy_since, now_ms(), memory_order_relaxed);
+        /* A caller that was woken may come again before this worker runs again: that alone is no queue. */
         if (ask)
-            queue_grew(g, queued, &score);
+            queue_grew(g, queued && g->n.pid != last, &score);
+        last = g->n.pid;
         workers_share(g);
         serve_one(g);
         if (g->leader && g->epoch != atomic_load(&s->epoch))
