@@ -108,7 +108,9 @@ if [ "$(id -u)" = 0 ]; then
     PINFOLD_TEST_USER=pinfold-test
     id "$PINFOLD_TEST_USER" >/dev/null 2>&1 || useradd -m -s /bin/bash "$PINFOLD_TEST_USER" || die "cannot make the user pinfold-test"
 else
-    absent=$(scripts/packages.sh missing build manual agents test | tr '\n' ' ')
+    needed=$({ scripts/packages.sh missing build && { command -v python3 >/dev/null || echo python3; }; } | tr '\n' ' ')
+    [ -z "$needed" ] || die "packages are missing without which nothing can be built and no test can run; run this once, then again ./test: sudo apt-get install -y $needed"
+    absent=$(scripts/packages.sh missing manual agents test | tr '\n' ' ')
     [ -z "$absent" ] || echo "note: not installed, only root can (tests that need them are skipped): $absent"
     PINFOLD_TEST_USER=
 fi
