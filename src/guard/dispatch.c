@@ -384,7 +384,6 @@ static void workers_serve(struct guard *g)
 {
     struct shared *s = g->shared;
     unsigned score = 0, calls = 0;
-    uint32_t last = 0;
     for (;;) {
         if (!g->leader && !token_wait(g))
             return;
@@ -400,9 +399,9 @@ static void workers_serve(struct guard *g)
             continue; /* the caller died, or a signal came */
         atomic_store_explicit(&s->busy_since, now_ms(), memory_order_relaxed);
         /* A caller that was woken may come again before this worker runs again: that alone is no queue. */
+        const bool other = atomic_exchange_explicit(&s->last, g->n.pid, memory_order_relaxed) != g->n.pid;
         if (ask)
-            queue_grew(g, queued && g->n.pid != last, &score);
-        last = g->n.pid;
+            queue_grew(g, queued && other, &score);
         workers_share(g);
         serve_one(g);
         if (g->leader && g->epoch != atomic_load(&s->epoch))
