@@ -124,6 +124,9 @@ static int make_layers(const char *state, struct arena *mem, int *ret, struct er
     const char *path = arena_printf(mem, "%s/" LAYERS, state);
     if (!path)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make a layer");
+    *ret = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); /* mostly it is there */
+    if (*ret >= 0)
+        return 0;
     /* The state directory has been made by whoever planned before; on a first run it is missing with its parents. */
     for (char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
         if (slash)

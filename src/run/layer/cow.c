@@ -147,6 +147,8 @@ static bool remove_unused(const struct layer *l, const char *path)
     for (size_t i = 0; i < sizeof directories / sizeof *directories; i++)
         (void)unlinkat(l->dir, directories[i], AT_REMOVEDIR);
     (void)unlinkat(l->dir, l->hidden ? l->hidden : "upper", AT_REMOVEDIR);
+    (void)unlinkat(l->dir, REPO_BASE, 0);
+    (void)unlinkat(l->dir, REPO_BASE_DIR, 0);
     (void)unlinkat(l->dir, "lock", 0);
     return rmdir(path) == 0;
 }
@@ -216,6 +218,32 @@ static int read_changes(const struct pinfold_policy *p, const struct layer *l, c
     if (r == 0)
         merge_note(&t, ret);
     return r;
+}
+
+/* Runs in a process of its own, beside the box. */
+static void note_base(void *ctx)
+{
+    const struct layer *l = ctx;
+    auto_arena struct arena *mem = arena_new(LAYER_READ_MAX);
+    auto_fd int upper = layer_upper(l);
+    auto_fd int workspace = open(l->workspace, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const struct layer_trees t = {
+        .upper = upper, .workspace = workspace, .store = l->dir, .since = l->since, .id = l->id, .path = l->workspace};
+    struct changes all;
+    struct stat st;
+    struct err untold = {0};
+    if (mem && upper >= 0 && fstat(workspace, &st) == 0 && st.st_dev == l->device && st.st_ino == l->ino &&
+        changes_read(&t, mem, &all, &untold) == 0)
+        merge_note(&t, &all);
+}
+
+void cow_notes(struct run_spec *spec, const struct layer *l)
+{
+    if (!l || l->from) /* of a stacked layer the base is a layer's */
+        return;
+    spec->meanwhile = note_base;
+    spec->meanwhile_ctx = (void *)(uintptr_t)l;
+    spec->meanwhile_fd = l->dir;
 }
 
 void cow_say(const struct pinfold_run_options *o, const struct box_layer *n)
