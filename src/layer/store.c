@@ -7,7 +7,6 @@
 #include "layer/stack/stack.h"
 
 #include <errno.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +51,7 @@ static int check_layer_name(const char *name, struct err *e)
 static int look_at_clock(const char *workspace, int lock, struct timespec *ret)
 {
     struct stat st;
-    auto_fd int fd = open(workspace, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    auto_fd int fd = openat(AT_FDCWD, workspace, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fstat(fd >= 0 ? fd : lock, &st) < 0)
         return -errno;
     *ret = st.st_ctim;
@@ -124,7 +123,8 @@ static int make_layers(const char *state, struct arena *mem, int *ret, struct er
     const char *path = arena_printf(mem, "%s/" LAYERS, state);
     if (!path)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make a layer");
-    *ret = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); /* mostly it is there */
+    /* Mostly it is there. Not open(), which is two calls in musl: F_SETFD follows. */
+    *ret = openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (*ret >= 0)
         return 0;
     /* The state directory has been made by whoever planned before; on a first run it is missing with its parents. */
@@ -164,7 +164,7 @@ static int begin_layer(struct layer_held *l, const struct stat *workspace, struc
             "run as its owner");
     if (no == 0)
         no = layer_boot(boot);
-    auto_fd int top = open(l->ask.workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    auto_fd int top = openat(AT_FDCWD, l->ask.workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (no == 0 && top >= 0)
         repo_remember(l->layer.dir, top, l->stack ? l->stack->below : NULL, l->stack ? l->stack->n : 0);
     if (no == 0)
@@ -319,20 +319,10 @@ int layer_seal(struct layer_held *l, struct err *e)
 
 bool layer_is_empty(const struct layer *l)
 {
-    int fd = layer_upper(l);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        (void)close_fd(fd);
-        return false;
-    }
-    bool empty = true;
-    errno = 0;
-    for (struct dirent *entry; empty && (entry = readdir(d));)
-        empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
-    if (errno)
-        empty = false;
-    (void)closedir(d);
-    return empty;
+    char room[256] __attribute__((aligned(8)));
+    auto_fd int fd = layer_upper(l);
+    struct sys_entries entries = {.dir = fd, .room = room, .bytes = sizeof room};
+    return fd >= 0 && !sys_next_entry(&entries) && entries.no == 0;
 }
 
 void layer_release(struct layer_held *l)

@@ -17,9 +17,11 @@
 static int copy_content(int git, int store)
 {
     struct layer_object before, after;
-    own_fd int from = object_open_as_is(git, "index", S_IFREG);
+    own_fd int from = sys_openat(git, "index", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
     int e = from < 0 ? from : object_look(from, "", &before);
-    char *room = e == 0 && before.size <= COPIED_MAX && before.modified >= 0 ? malloc(before.size + 1) : NULL;
+    char *room = e == 0 && object_is(&before, S_IFREG) && before.size <= COPIED_MAX && before.modified >= 0
+                     ? malloc(before.size + 1)
+                     : NULL;
     if (!room)
         return e < 0 ? e : -EFBIG;
     const long n = sys_pread(from, room, before.size + 1, 0);
