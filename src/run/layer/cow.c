@@ -143,15 +143,17 @@ static void keep_waiting(const char *path, struct box_layer *ret)
 static bool remove_unused(const struct layer *l, const char *path)
 {
     static const char *const made[] = {"work/work", "work/work/incompat", "work/work/incompat/volatile"};
+    static const char dirty[] = "work/work/incompat/volatile/dirty";
     const size_t n = sizeof made / sizeof *made;
     (void)unlinkat(l->dir, "record", 0);
-    for (size_t i = 0; geteuid() != 0 && i < n; i++)
-        (void)fchmodat(l->dir, made[i], 0700, 0);
-    (void)unlinkat(l->dir, "work/work/incompat/volatile/dirty", 0);
+    if (unlinkat(l->dir, dirty, 0) < 0 && errno == EACCES) {
+        for (size_t i = 0; i < n; i++)
+            (void)fchmodat(l->dir, made[i], 0700, 0);
+        (void)unlinkat(l->dir, dirty, 0);
+    }
     for (size_t i = n; i-- > 0;)
         (void)unlinkat(l->dir, made[i], AT_REMOVEDIR);
     (void)unlinkat(l->dir, "work", AT_REMOVEDIR);
-    (void)unlinkat(l->dir, l->hidden ? l->hidden : "upper", AT_REMOVEDIR);
     /* Of a workspace that is a repository: repo_remember() has made both. */
     if (unlinkat(l->dir, REPO_BASE_DIR, 0) == 0)
         (void)unlinkat(l->dir, REPO_BASE, 0);
@@ -298,7 +300,7 @@ int cow_end(const struct pinfold_policy *p, const struct pinfold_run_options *o,
     if (l->dir < 0)
         return r;
     memcpy(ret->id, l->id, sizeof ret->id);
-    if ((!l->name || (r < 0 && held->fresh)) && layer_is_empty(l)) {
+    if ((!l->name || (r < 0 && held->fresh)) && layer_drop_empty(l)) {
         if (!remove_unused(l, held->path))
             remove_layer(l, held->path);
         ret->kept = false;
