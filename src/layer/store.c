@@ -171,6 +171,10 @@ static int begin_layer(struct layer_held *l, const struct stat *workspace, struc
     auto_fd int top = openat(AT_FDCWD, l->ask.workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (no == 0 && top >= 0)
         repo_remember(l->layer.dir, top, l->stack ? l->stack->below : NULL, l->stack ? l->stack->n : 0);
+    /* Nobody sees it before its record. The later this is made, the less of what the host did just before counts as done since. */
+    l->lock = no < 0 ? -1 : layer_lock_file(l->layer.dir);
+    if (no == 0 && (l->lock < 0 || flock(l->lock, LOCK_EX | LOCK_NB) < 0))
+        no = -errno;
     if (no == 0)
         no = look_at_clock(l->ask.workspace, workspace, l->lock, &since);
     if (no < 0)
@@ -208,9 +212,8 @@ static int make_layer(const char *state, struct arena *mem, struct layer_held *l
         return r < 0 ? r : err_sys(e, ERR_SYSTEM, errno, "cannot make the layer '%s'", path);
     /* Not open(), which is two calls in musl: F_SETFD follows. */
     l->layer.dir = openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    l->lock = l->layer.dir < 0 ? -1 : layer_lock_file(l->layer.dir);
-    if (l->lock < 0 || flock(l->lock, LOCK_EX | LOCK_NB) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "cannot lock the layer '%s'", l->layer.id);
+    if (l->layer.dir < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot open the layer '%s'", path);
     return begin_layer(l, &workspace, mem, e);
 }
 

@@ -40,6 +40,7 @@ def cases(c):  # noqa: C901
         layer = kit.Layer(kit.fresh(os.path.join(c.SCRATCH, name)))
         layer.work = os.path.realpath(layer.work)
         fill(layer.work)
+        time.sleep(0.02)  # past the tick in which the tree was made
         run(layer, script)
         return layer
 
@@ -271,6 +272,7 @@ def cases(c):  # noqa: C901
         layer = kit.Layer(kit.fresh(os.path.join(c.SCRATCH, "merge-meanwhile")))
         layer.work = os.path.realpath(layer.work)
         more(layer.work)
+        time.sleep(0.02)
         script = "sed -i 's/line 3$/box/' first; echo edited; read go; sed -i 's/line 3$/box/' second"
         box = subprocess.Popen([kit.PINFOLD, "run", "-q", "--cow=it", "--", "sh", "-ec", script], cwd=layer.work, env=layer.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         check(box.stdout.readline() == b"edited\n", "the box")
