@@ -397,6 +397,7 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
     }
     spec.answer = inquiry_answer;
     spec.answer_ctx = result->policy;
+    cow_notes(&spec, result->layer);
     say_header(o, spec.start.plan, again);
     return box_run(&spec, &result->box, e);
 }
@@ -456,8 +457,10 @@ static int start_layered(struct pinfold_result *result, const struct pinfold_run
     const char *limit = r == 0 && o->say ? cow_limit(held.layer.workspace, mem) : NULL;
     if (limit)
         o->say(o->say_ctx, PINFOLD_SAY_NOTE, limit);
+    result->layer = r == 0 ? &held.layer : NULL;
     if (r == 0)
         r = start_box(result, o, ask, stdio, e);
+    result->layer = NULL;
     ask->layer = NULL;
     r = cow_end(result->policy, o, mem, &held, r, &layer, e);
     result->box.layer = layer;
