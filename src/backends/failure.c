@@ -103,7 +103,8 @@ int engine_verdict(const struct plan *p, uint32_t where, int no, struct err *e)
             int r = err_sys(e, ERR_POLICY, no, "the %s '%s'%s, as the box sees it",
                             of_image ? "image's WORKDIR" : "start directory", dir, of_image ? "" : " (cwd)");
             if (of_image)
-                return err_hint(e, r, "create it in the Dockerfile (RUN mkdir), or choose another directory with --cwd");
+                return err_hint(e, r,
+                                "create it in the Dockerfile (RUN mkdir), or choose another directory with --cwd");
             return err_hint(e, r, "use a directory that exists in the box, or omit cwd to start in the workspace");
         }
         buf_printf(&line, "step %u, ", where + 1);

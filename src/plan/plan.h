@@ -96,7 +96,7 @@ struct plan_ask {
     const char *cwd; /* of the caller, absolute and real */
     /* requested explicitly: fail rather than start elsewhere; a path outside of all mounts is the box's own */
     bool cwd_said;
-    bool of_image; /* the command is the image's own, which starts in its WORKDIR */
+    bool of_image;              /* the command is the image's own, which starts in its WORKDIR */
     const char *const *environ; /* NULL-terminated */
     bool tty;                   /* the command gets a terminal */
     const char *state_home;     /* used instead of the user's, which is not writable; NULL: the user's */

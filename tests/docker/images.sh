@@ -33,7 +33,8 @@ t_image_command() {
     printed '^image cmd   sh -c .*, run by the entrypoint if no command is given$' && printed '^image cwd   /usr/bin, where that starts' && printed '^image user  nobody, not used' ||
         { echo "explain does not show it" && return; }
     pf_rc explain --json --engine "$engine" --image kit/runs:1
-    printed '"image_cmd": *\["sh"' && printed '"image_workdir": *"/usr/bin"' || { echo "explain --json does not show it" && return; }
+    python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); assert r["image_cmd"][0] == "sh" and r["image_workdir"] == "/usr/bin", r' "$out" 2>"$said" ||
+        { echo "explain --json does not show it" && return; }
     pf_rc run --engine native
     [ $rc = 125 ] && told 'missing argument: the command' || echo "native without a command: status $rc"
 }
@@ -142,8 +143,8 @@ image_base() {
     pf_rc image check agent-sandbox-base:kit-real
     [ $rc = 0 ] && printed '^good' || { no docker/image-base "the check finds something" && return; }
     pf_rc run --engine docker --image agent-sandbox-base:kit-real --entrypoint none -- sh -c 'test -e /.agent-sandbox && cd /workspace && cd /commandhistory &&
-        cd /home/node/.claude && cd /home/node/.codex && grep ^node: /etc/passwd && sudo -n /usr/local/bin/init-firewall.sh; git -c core.hooksPath=/x commit'
-    printed '^node:x:1000:1000:' && told 'no new privileges' && told 'git -c core.hooksPath=/x is refused' || { no docker/image-base "not what it promises" && return; }
+        cd /home/node/.claude && cd /home/node/.codex && grep ^node: /etc/passwd; ! sudo -n /usr/local/bin/init-firewall.sh && echo no sudo; git -c core.hooksPath=/x commit'
+    printed '^node:x:1000:1000:' && printed '^no sudo' && told 'git -c core.hooksPath=/x is refused' || { no docker/image-base "not what it promises" && return; }
     # By hand: sudo starts the firewall and nothing else, and without the firewall nothing starts.
     as root docker run --rm --network none --entrypoint sudo agent-sandbox-base:kit-real -n id >"$out" 2>"$said" && { no docker/image-base "sudo does more" && return; }
     as root docker run --rm --network none agent-sandbox-base:kit-real echo started >"$out" 2>"$said" && { no docker/image-base "it starts without a firewall" && return; }

@@ -16,7 +16,7 @@
 
 enum { CHECK_ARENA = 32 << 20, CHECK_ANSWER = 4 << 20, CHECK_WORDS = 96, CHECK_LISTED = 6 };
 
-struct checking {
+struct image_checking {
     struct arena *mem;
     const struct image_check_ask *ask;
     struct image_finding *found;
@@ -25,7 +25,7 @@ struct checking {
     const char *user, *workdir;
 };
 
-static void image_lacks(struct checking *c, const char *id, bool note, const char *text, const char *remedy)
+static void image_lacks(struct image_checking *c, const char *id, bool note, const char *text, const char *remedy)
 {
     struct image_finding *f = arena_push(c->mem, &c->found, &c->n, sizeof *f);
     if (f)
@@ -40,7 +40,7 @@ static const struct node *seen_member(const struct node *map, const char *key)
     return n && n->kind == NODE_SCALAR && node_is_null(n) ? NULL : n;
 }
 
-static const char *seen_text(struct checking *c, const struct node *map, const char *key)
+static const char *seen_text(struct image_checking *c, const struct node *map, const char *key)
 {
     const struct node *n = seen_member(map, key);
     const char *s = n && n->kind == NODE_SCALAR ? arena_str(c->mem, n->text) : NULL;
@@ -53,7 +53,7 @@ static bool seen_is(const struct node *map, const char *key)
     return n && n->kind == NODE_SCALAR && str_is(n->text, "true");
 }
 
-static unsigned long seen_number(struct checking *c, const struct node *map, const char *key)
+static unsigned long seen_number(struct image_checking *c, const struct node *map, const char *key)
 {
     return strtoul(seen_text(c, map, key), NULL, 10);
 }
@@ -68,7 +68,7 @@ static bool seen_lists(const struct node *list, const char *word)
 }
 
 /* "a, b, c and 4 more", safe to print; "" if it is empty. */
-static const char *seen_joined(struct checking *c, const struct node *list)
+static const char *seen_joined(struct image_checking *c, const struct node *list)
 {
     auto_buf struct buf out = BUF(65536);
     size_t n = list && list->kind == NODE_LIST ? list->n : 0;
@@ -83,7 +83,7 @@ static const char *seen_joined(struct checking *c, const struct node *list)
 }
 
 /* A list of words as docker has them, or one text. */
-static const char *seen_first(struct checking *c, const struct node *map, const char *key)
+static const char *seen_first(struct image_checking *c, const struct node *map, const char *key)
 {
     const struct node *n = seen_member(map, key);
     if (n && n->kind == NODE_LIST && n->n && n->items[0].kind == NODE_SCALAR)
@@ -92,7 +92,7 @@ static const char *seen_first(struct checking *c, const struct node *map, const 
     return s ? s : "";
 }
 
-static const char *seen_safe_str(struct checking *c, struct str s)
+static const char *seen_safe_str(struct image_checking *c, struct str s)
 {
     auto_buf struct buf out = BUF(65536);
     utf8_safe(&out, (struct str){s.p, s.n < 300 ? s.n : 300});
@@ -100,14 +100,14 @@ static const char *seen_safe_str(struct checking *c, struct str s)
     return kept ? kept : "";
 }
 
-static const char *seen_safe(struct checking *c, const char *s)
+static const char *seen_safe(struct image_checking *c, const char *s)
 {
     return seen_safe_str(c, str_of(s));
 }
 
 /* ---- what is looked for ---- */
 
-static void check_programs(struct checking *c)
+static void check_programs(struct image_checking *c)
 {
     const struct node *programs = seen_member(&c->seen, "programs");
     if (!seen_is(&c->seen, "sh"))
@@ -141,7 +141,7 @@ static void check_programs(struct checking *c)
     }
 }
 
-static bool seen_can_write(struct checking *c, const struct node *place, const struct node *user)
+static bool seen_can_write(struct image_checking *c, const struct node *place, const struct node *user)
 {
     const unsigned long mode = seen_number(c, place, "mode"), uid = seen_number(c, user, "uid"),
                         gid = seen_number(c, user, "gid");
@@ -150,7 +150,7 @@ static bool seen_can_write(struct checking *c, const struct node *place, const s
                                                               : mode & 0002);
 }
 
-static void check_user(struct checking *c)
+static void check_user(struct image_checking *c)
 {
     const struct node *user = seen_member(&c->seen, "user"), *home = seen_member(user, "home");
     const bool number_said = c->user[0] >= '0' && c->user[0] <= '9';
@@ -177,7 +177,7 @@ static void check_user(struct checking *c)
                     "create it with that owner (useradd --create-home)");
 }
 
-static void check_places(struct checking *c)
+static void check_places(struct image_checking *c)
 {
     const struct node *user = seen_member(&c->seen, "user"), *workspace = seen_member(&c->seen, "workspace");
     if (!seen_is(workspace, "there"))
@@ -199,7 +199,7 @@ static void check_places(struct checking *c)
                     "create it with RUN mkdir");
 }
 
-static const char **seen_words(struct checking *c, const struct node *list)
+static const char **seen_words(struct image_checking *c, const struct node *list)
 {
     size_t n = list && list->kind == NODE_LIST ? list->n : 0;
     const char **ret = arena_zero(c->mem, (n + 1) * sizeof *ret);
@@ -209,7 +209,7 @@ static const char **seen_words(struct checking *c, const struct node *list)
 }
 
 /* sudo does nothing in a box; started by hand it makes its user root. */
-static void check_sudo(struct checking *c)
+static void check_sudo(struct image_checking *c)
 {
     const struct node *rules = seen_member(&c->seen, "sudo"), *user = seen_member(&c->seen, "user");
     const char *name = seen_text(c, user, "name"), *const *groups =
@@ -226,7 +226,7 @@ static void check_sudo(struct checking *c)
     }
 }
 
-static void check_powers(struct checking *c)
+static void check_powers(struct image_checking *c)
 {
     static const struct {
         const char *list, *id, *text, *remedy;
@@ -247,7 +247,7 @@ static void check_powers(struct checking *c)
 }
 
 /* Everybody who has the image has what its variables say, and every box of it gets them. */
-static void check_env(struct checking *c)
+static void check_env(struct image_checking *c)
 {
     static const char *const ends[] = {"TOKEN",   "SECRET",     "PASSWORD",    "PASSWD",
                                        "API_KEY", "ACCESS_KEY", "PRIVATE_KEY", NULL};
@@ -267,7 +267,7 @@ static void check_env(struct checking *c)
     }
 }
 
-static void check_start(struct checking *c)
+static void check_start(struct image_checking *c)
 {
     const char *entrypoint = seen_first(c, &c->config, "Entrypoint"),
                *label = seen_text(c, seen_member(&c->config, "Labels"), IMAGE_LABEL);
@@ -304,7 +304,7 @@ static const char *const looked_for[] = {
     "git",      "sudo",  "node", "npm",   "curl", "claude",       "codex",    "gemini", "opencode", "copilot", "qwen",
     "kiro-cli", "aider", "amp",  "goose", "pi",   "cursor-agent", "ast-grep", "delta",  "gh",       NULL};
 
-static int check_inside(struct checking *c, const struct container_ask *ask, struct err *e)
+static int check_inside(struct image_checking *c, const struct container_ask *ask, struct err *e)
 {
     const char *words[CHECK_WORDS] = {IMAGE_LOOK, c->user[0] ? c->user : "root", c->workdir[0] ? c->workdir : "/"};
     auto_buf struct buf out = BUF(CHECK_ANSWER);
@@ -321,7 +321,7 @@ static int check_inside(struct checking *c, const struct container_ask *ask, str
     return r == 0 ? container_json(c->mem, "what was seen in the image", &out, &c->seen, e) : r;
 }
 
-static int check_all(struct checking *c, const struct policy *p, struct image_checked *ret, struct err *e)
+static int check_all(struct image_checking *c, const struct policy *p, struct image_checked *ret, struct err *e)
 {
     struct container_ask ask;
     struct node image = {.kind = NODE_MAP};
@@ -360,7 +360,7 @@ int image_check(const struct image_check_ask *ask, struct image_checked *ret, st
     const struct pinfold_policy_options o = {.size = sizeof o, .options = options};
     struct pinfold_policy *policy;
     struct err e = {0};
-    struct checking c = {.mem = arena_new(CHECK_ARENA), .ask = ask};
+    struct image_checking c = {.mem = arena_new(CHECK_ARENA), .ask = ask};
     *ret = (struct image_checked){.mem = c.mem};
     if (ask->engine)
         options[1] = (struct pinfold_option){"engine", ask->engine};

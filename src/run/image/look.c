@@ -27,7 +27,7 @@ enum {
     LOOK_RULES = 200        /* lines of sudo's */
 };
 
-struct look {
+struct image_look {
     struct buf setuid, capable, exposed; /* paths, a NUL behind each */
     size_t n_setuid, n_capable, n_exposed, n_entries;
     bool cut;
@@ -108,7 +108,7 @@ static void look_list(struct buf *to, size_t *n, const char *path)
         buf_put(to, path, strlen(path) + 1);
 }
 
-static void look_at_file(struct look *l, int dir, const char *name, const struct stat *st, const char *path)
+static void look_at_file(struct image_look *l, int dir, const char *name, const struct stat *st, const char *path)
 {
     char value[64];
     const bool runs = st->st_mode & 0111;
@@ -121,7 +121,7 @@ static void look_at_file(struct look *l, int dir, const char *name, const struct
         look_list(&l->capable, &l->n_capable, path);
 }
 
-static void look_walk(struct look *l, int dir, char path[PATH_MAX], size_t n, unsigned depth)
+static void look_walk(struct image_look *l, int dir, char path[PATH_MAX], size_t n, unsigned depth)
 {
     DIR *names = fdopendir(dir);
     struct dirent *d;
@@ -192,7 +192,7 @@ static void look_put_programs(struct json *j, int argc, char **argv)
 }
 
 /* Directories of PATH, and programs in them, that everybody may replace. */
-static void look_exposed(struct look *l)
+static void look_exposed(struct image_look *l)
 {
     const char *path = getenv("PATH");
     struct str rest = str_of(path);
@@ -383,7 +383,7 @@ static void look_put_system(struct json *j)
 
 int image_look_main(int argc, char **argv)
 {
-    struct look l = {.setuid = BUF(LOOK_BYTES), .capable = BUF(LOOK_BYTES), .exposed = BUF(LOOK_BYTES)};
+    struct image_look l = {.setuid = BUF(LOOK_BYTES), .capable = BUF(LOOK_BYTES), .exposed = BUF(LOOK_BYTES)};
     auto_buf struct buf out = BUF(LOOK_ANSWER);
     struct json j = JSON(&out);
     char path[PATH_MAX] = "";
