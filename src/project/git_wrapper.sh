@@ -59,7 +59,7 @@ done
 
 IFS=:
 for at in $PATH; do
-    if [ -x "$at/git" ] && [ ! -d "$at/git" ] && ! [ "$at/git" -ef "$0" ]; then
+    if [ "$at" != "$self" ] && [ -x "$at/git" ] && [ ! -d "$at/git" ]; then
         unset IFS
         exec "$at/git" "$@"
     fi

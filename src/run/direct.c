@@ -307,12 +307,12 @@ int caller_id_check(const char *id, struct err *e)
 }
 
 /* Only an image has a command of its own; whether this one has is known when it was asked for. */
-static int check_run(const struct policy *p, struct pinfold_run_options *o, struct err *e)
+static int check_run(const struct pinfold_policy *p, struct pinfold_run_options *o, struct err *e)
 {
     static const char *const none[] = {NULL};
     if (!o->argv)
         o->argv = none;
-    if (!o->argv[0] && !p->image)
+    if (!o->argv[0] && !p->policy->image)
         return err_say(e, ERR_POLICY, "no command was given; only an image (--image) has one of its own");
     if (o->argv[0] && o->argv[0][0] == 0)
         return err_say(e, ERR_POLICY, "the command's name is empty");
@@ -516,7 +516,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
 
     int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
     if (r == 0)
-        r = check_run(p->policy, &o, &e);
+        r = check_run(p, &o, &e);
     if (r == 0)
         r = stdio_of((const int[3]){o.stdin_fd, o.stdout_fd, o.stderr_fd}, o.use_fds != 0, &null, stdio, &e);
     struct pinfold_result *result = r == 0 ? calloc(1, sizeof *result) : NULL;
@@ -554,8 +554,9 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     result->terms = box_terms(result->prepared.plan);
     if (!o.argv[0]) { /* the plan's memory with its words is given back; what is reported of the image stays */
         static const char *const unknown[] = {"the image's command", NULL};
+        const struct plan *plan = result->prepared.plan;
         result->mem = arena_new(MAX_PLAN_ARENA);
-        const char *const *ran = result->mem ? words_executed(result->prepared.plan, o.argv, result->mem) : NULL;
+        const char *const *ran = result->mem && plan ? words_executed(plan, o.argv, result->mem) : NULL;
         o.argv = ran && ran[0] ? ran : unknown;
     }
     guess_denials(result, &ask, &o);
