@@ -560,6 +560,9 @@ int loop(struct box *b)
         int r = sys_poll(p, SLOTS, wake == NEVER ? NULL : &wait);
         if (r == -EINTR)
             continue;
+        if (r == -EINVAL) /* poll(2): more entries than RLIMIT_NOFILE */
+            return err_say(b->err, ERR_SYSTEM, "too few files may be open here (ulimit -n): a box needs %d",
+                           SLOTS + 12);
         if (r < 0)
             return err_sys(b->err, ERR_BUG, -r, "cannot wait for the box");
         serve(b, p);
