@@ -83,6 +83,8 @@ struct host_git {
     bool writes;            /* the repository, and then not the stage */
     const struct push_rules *rules;
 };
+/* This program as REMOTE_HELPER, as an option of a mount. */
+const char *host_program(void);
 /* Its exit status, or -errno. */
 int host_git_box(const struct host_git *h, struct pinfold_error *error);
 

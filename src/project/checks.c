@@ -16,14 +16,7 @@
 #include "project/push.h"
 #include "sys/remove.h"
 
-enum {
-    LISTED_MAX = 8 << 20,
-    SAID_LINES = 24,
-    WRITTEN_MAX = 96,
-    HOOK_FAILED = 91,
-    HOOK_CHANGES_FILES,
-    HOOK_CHANGES_MESSAGE
-};
+enum { LISTED_MAX = 8 << 20, SAID_LINES = 24, WRITTEN_MAX = 96 };
 
 static int says_no(char *why, size_t room, int no, const char *format, ...) __attribute__((format(printf, 4, 5)));
 static int says_no(char *why, size_t room, int no, const char *format, ...)
@@ -181,16 +174,20 @@ static int hook_policy(struct one_push *p, struct pinfold_error *error)
     options[n++] = (struct pinfold_option){"mount", stage};
     options[n++] = (struct pinfold_option){"mount", hooks};
     options[n++] = (struct pinfold_option){"storage", CHECK_IN_BOX};
+    options[n++] = (struct pinfold_option){"mount", host_program()};
     options[n++] = (struct pinfold_option){"ro", p->git};
     int r = load_policy(options, c->real, &p->policy, error);
     if (r == 0)
         r = pinfold_policy_text(p->policy, 0, &text, error);
     int n_written = r < 0 ? 0 : rules_written(str_of(text), written, WRITTEN_MAX);
+    /* With nothing writable but what is thrown away there is nothing to guard. */
+    if (r == 0 && rules_mounts_read_only(str_of(text)))
+        options[n++] = (struct pinfold_option){"guard", "off"};
     free(text);
     if (r == 0 && n_written < 0)
         return says_no(error->text, sizeof error->text, E2BIG,
                        "git.verify: the policy has more than %d writable places and private caches", WRITTEN_MAX);
-    if (r < 0 || n_written == 0)
+    if (r < 0)
         return r;
     for (int i = 0; i < n_written; i++)
         options[n++] = (struct pinfold_option){access(written[i], F_OK) == 0 ? "ro" : "hide", written[i]};
@@ -247,18 +244,8 @@ static int judge_commit(struct one_push *p, struct str line, struct pinfold_erro
             return -EBADMSG;
         snprintf(words[i], sizeof words[i], "%.*s", (int)word.n, word.p);
     }
-    const char *const argv[] = {"/bin/sh",
-                                "-c",
-                                project_script("check"),
-                                "pinfold",
-                                c->name,
-                                c->real,
-                                c->hooks[0] ? c->hooks : HOOKS_IN_BOX,
-                                words[0],
-                                words[2],
-                                words[1],
-                                words[3],
-                                NULL};
+    const char *const argv[] = {REMOTE_HELPER, "--judge", c->name,  c->real,  c->hooks,
+                                words[0],      words[2],  words[1], words[3], NULL};
     const struct pinfold_run_options o = {
         .size = sizeof o, .argv = argv, .cwd = "/", .capture = 1, .capture_max = 65536, .keep_network = 1};
     struct pinfold_result *result;
@@ -267,7 +254,7 @@ static int judge_commit(struct one_push *p, struct str line, struct pinfold_erro
         return r;
     r = pinfold_result_status(result);
     struct str said = str_of(pinfold_result_stdout(result, NULL)), first = str_until(&said, '\n');
-    bool known = r >= HOOK_FAILED && r <= HOOK_CHANGES_MESSAGE && first.n;
+    bool known = r >= HOOKS_FAILED && r <= HOOKS_CHANGE_MESSAGE && first.n;
     char what[256];
     snprintf(what, sizeof what, "%.*s", (int)(first.n < 200 ? first.n : 200), first.p);
     if (r != 0) {

@@ -1,6 +1,6 @@
 /*
  * git.verify: what a push moves a protected branch to is judged by the person's own hooks first, in boxes. How it goes: stage.c keeps
- * what was sent; each new commit is judged in a box of its own (check.sh) by the hooks as they were at the start (freeze.sh); then
+ * what was sent; each new commit is judged in a box of its own (hooks.c) by the hooks as they were at the start (freeze.sh); then
  * stage.c carries the push out, if nothing has changed meanwhile that matters. Nothing is locked while hooks run.
  */
 #pragma once

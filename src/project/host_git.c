@@ -57,15 +57,21 @@ int host_git_directory(const char *real, char ret[PATH_MAX])
     return read_line(path, said) && joined(own, said, ret) ? 0 : -EINVAL;
 }
 
-int host_git_box(const struct host_git *h, struct pinfold_error *error)
+const char *host_program(void)
 {
-    static char program[2 * PATH_MAX], self[PATH_MAX], stage[2 * PATH_MAX];
+    static char program[2 * PATH_MAX], self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     self[n > 0 ? n : 0] = 0;
     snprintf(program, sizeof program, "%s:" REMOTE_HELPER ":ro", self);
+    return program;
+}
+
+int host_git_box(const struct host_git *h, struct pinfold_error *error)
+{
+    static char stage[2 * PATH_MAX];
     snprintf(stage, sizeof stage, "%s:" PUSH_IN_BOX "%s", h->stage ? h->stage : "", h->writes ? ":ro" : "");
     struct pinfold_option options[16] = {{"workspace", h->git}, {"hide", h->real},  {"net", "none"},
-                                         {"tty", "never"},      {"timeout", "15m"}, {"mount", program}};
+                                         {"tty", "never"},      {"timeout", "15m"}, {"mount", host_program()}};
     size_t n_options = 6;
     options[n_options++] = h->writes ? (struct pinfold_option){"rw", h->git} : (struct pinfold_option){"ro", h->git};
     if (!h->writes)

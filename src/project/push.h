@@ -18,6 +18,9 @@ enum { PUSH_PIECE = 65536, PUSH_COMMITS = 1000 /* that one push can have judged 
 /* How the box of push_take() ends. */
 enum push_taken { PUSH_ANSWERED = 0, PUSH_FAILED = 1, PUSH_STAGED = 40 };
 
+/* How that of hooks_judge() ends: they passed the commit; it says what is wrong; they could not be run. */
+enum hooks_ended { HOOKS_PASS = 0, HOOKS_FAILED = 91, HOOKS_CHANGE_FILES, HOOKS_CHANGE_MESSAGE, HOOKS_CANNOT = 95 };
+
 struct push {
     struct buf text; /* of the commands, and what was read behind them */
     size_t end;      /* of the commands */
@@ -57,3 +60,10 @@ int push_serve(const struct gitpush_rules *rules);
 int push_take(const struct gitpush_rules *rules);
 /* Carries out what is kept there, if by the repository as it is now no other commit would have to be judged. */
 int push_land(const struct gitpush_rules *rules);
+
+/* hooks.c: NAME REAL HOOKS COMMIT TREE REF PARENTS. An enum hooks_ended. */
+int hooks_judge(char *const *words);
+
+/* A new file; the content of one. */
+bool push_keep(const char *path, struct str text);
+bool push_recall(const char *path, struct buf *to);

@@ -97,6 +97,8 @@ int remote_main(int argc, char **argv)
         return serve_git(&rules, push_take);
     if (argc > 2 && same(argv[1], "--land") && push_rules_said(argv + 2, &rules))
         return push_land(&rules);
+    if (argc == 9 && same(argv[1], "--judge"))
+        return hooks_judge(argv + 2);
     bool fetch = argc == 3 && same(argv[1], "--fetch");
     if (argc != 2 && !fetch) {
         tell("pinfold: this is started by git, for the remote 'host'\n");

@@ -78,6 +78,24 @@ static bool read_section(struct str text, struct push_rules *ret)
     return true;
 }
 
+bool rules_mounts_read_only(struct str text)
+{
+    bool in = false, list = false;
+    while (text.n) {
+        struct str line = str_until(&text, '\n');
+        if (line.n == 0 || line.p[0] != ' ') {
+            in = str_is(line, "files:");
+            list = false;
+        } else if (!str_starts(line, STR("    "))) {
+            list = in && str_is(line, "  mounts:");
+        } else if (list && !str_ends(line, STR(", read_only: true}")) &&
+                   !str_ends(line, STR(", read_only: true, no_links: true}"))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 int rules_written(struct str text, char ret[][PATH_MAX], size_t room)
 {
     bool in = false, list = false;

@@ -52,7 +52,7 @@ static const char *why_of(const void *ctx, const struct gitpush_command *c)
 
 /* ---- files ---- */
 
-static bool keep_text(const char *path, struct str text)
+bool push_keep(const char *path, struct str text)
 {
     auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     return fd >= 0 && fd_write_all(fd, text.p, text.n) == 0;
@@ -71,7 +71,7 @@ static bool read_all(int fd, struct buf *to)
     }
 }
 
-static bool read_file(const char *path, struct buf *to)
+bool push_recall(const char *path, struct buf *to)
 {
     auto_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     return fd >= 0 && read_all(fd, to);
@@ -266,12 +266,12 @@ static bool describe_commits(struct staging *s, struct str commits)
         buf_text(&list, c.n_parents ? "\n" : "-\n");
         put_author(c.author, &author);
         snprintf(path, sizeof path, PUSH_IN_BOX "/commits/%.*s", (int)id.n, id.p);
-        bool good = access(path, F_OK) == 0 || keep_text(path, c.message);
+        bool good = access(path, F_OK) == 0 || push_keep(path, c.message);
         snprintf(path, sizeof path, PUSH_IN_BOX "/commits/%.*s.author", (int)id.n, id.p);
-        if (!good || !buf_ok(&author) || (access(path, F_OK) < 0 && !keep_text(path, buf_view(&author))))
+        if (!good || !buf_ok(&author) || (access(path, F_OK) < 0 && !push_keep(path, buf_view(&author))))
             return refuse_push(s, "what was sent cannot be kept: %s", strerror(errno));
     }
-    return (buf_ok(&list) && keep_text(PUSH_IN_BOX "/list", buf_view(&list))) ||
+    return (buf_ok(&list) && push_keep(PUSH_IN_BOX "/list", buf_view(&list))) ||
            refuse_push(s, "what was sent cannot be kept: %s", strerror(errno));
 }
 
@@ -295,13 +295,13 @@ static bool make_store(struct staging *s)
     if (c.new_id.n == 64)
         buf_text(&text, "[extensions]\n\tobjectformat = sha256\n");
     good =
-        good && keep_text(STORE "/config", buf_view(&text)) && keep_text(STORE "/HEAD", STR("ref: refs/heads/none\n"));
+        good && push_keep(STORE "/config", buf_view(&text)) && push_keep(STORE "/HEAD", STR("ref: refs/heads/none\n"));
     buf_free(&text);
     text = BUF(2 * PATH_MAX);
     buf_printf(&text, "%s/objects\n", good ? here : "");
-    good = good && keep_text(STORE "/objects/info/alternates", buf_view(&text));
+    good = good && push_keep(STORE "/objects/info/alternates", buf_view(&text));
     if (good && access("shallow", F_OK) == 0) /* where the history of the one that is pushed to ends */
-        good = read_file("shallow", &shallow) && keep_text(STORE "/shallow", buf_view(&shallow));
+        good = push_recall("shallow", &shallow) && push_keep(STORE "/shallow", buf_view(&shallow));
     return good || refuse_push(s, "what was sent cannot be kept: %s", strerror(errno));
 }
 
@@ -334,7 +334,7 @@ static int take_staged(struct staging *s)
 {
     auto_buf struct buf list = BUF(LIST_MAX);
     const struct push *p = s->push;
-    bool good = make_store(s) && keep_text(PUSH_IN_BOX "/commands", (struct str){p->text.p, p->end});
+    bool good = make_store(s) && push_keep(PUSH_IN_BOX "/commands", (struct str){p->text.p, p->end});
     if (good && p->packs)
         good = take_objects(s);
     good = good && list_commits(s, &list) && describe_commits(s, buf_view(&list));
@@ -375,7 +375,7 @@ static bool is_judged(struct staging *s)
 {
     auto_buf struct buf now = BUF(LIST_MAX), then = BUF(2 * LIST_MAX + 1);
     buf_char(&then, '\n');
-    if (!read_file(PUSH_IN_BOX "/list", &then) || !list_commits(s, &now))
+    if (!push_recall(PUSH_IN_BOX "/list", &then) || !list_commits(s, &now))
         return s->why[0] ? false : refuse_push(s, "what was sent cannot be read again");
     for (struct str rest = buf_view(&now); rest.n;) {
         struct str line = str_until(&rest, '\n'), id = str_until(&line, ' ');

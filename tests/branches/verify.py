@@ -8,7 +8,7 @@ import time
 # What a person's pre-commit does: looks at what is staged, with the index, the work tree and HEAD that git gives it. "hold": waits
 # until the person's file `go` says yes (one that was not there at the start of a box need not show in it). "show": says what it was given. It also tries what no box of a hook may do.
 PRE_COMMIT = r"""#!/bin/sh
-for at in "$REAL/a.txt" "$REAL/.git/HEAD" "$REAL/.git/refs/heads/main" /repo-push/commands /repo-hooks/pre-commit "$0" "$HOME/planted" "$HOME/.cache/planted"; do
+for at in "$REAL/a.txt" "$REAL/.git/HEAD" "$REAL/.git/refs/heads/main" /repo-push/commands /repo-hooks/pre-commit /scratch/.envrc "$0" "$HOME/planted" "$HOME/.cache/planted"; do
     if (echo x >>"$at") 2>/dev/null; then echo "WROTE $at"; exit 1; fi
 done
 [ ! -e "$HOME/.cache/tool/pass" ] || exit 0
@@ -33,14 +33,14 @@ head -n 1 "$1" | grep -q '^[a-z]*: ' || { echo "the message needs a kind"; exit 
 COMMIT = "c() {{ printf '%s\\n' \"$2\" >\"$1\"; git add \"$1\"; git commit -q --no-verify -m \"$3\"; }}; {}"
 
 
-def with_hooks(s, name, policy="verify: required", hooks=".git/hooks", branches=("feature/one",)):
+def with_hooks(s, name, policy="verify: required", hooks=".git/hooks", branches=("feature/one",), more=""):
     top = s.checkout(name, branches)
     s.git(top, "commit", "-q", "--allow-empty", "-m", "seed: second")
     s.git(top, "branch", "-f", branches[0], "main")
     s.git(top, "checkout", "-q", "-b", "desk")
     s.write(top, hooks + "/pre-commit", PRE_COMMIT.replace("$REAL", top), 0o755)
     s.write(top, hooks + "/commit-msg", COMMIT_MSG, 0o755)
-    s.write(top, ".pinfold/policy.yaml", f"version: 1\ngit: {{{policy}}}\n")
+    s.write(top, ".pinfold/policy.yaml", f"version: 1\ngit: {{{policy}}}\n{more}")
     s.user.own(top + "/.pinfold")
     s.good(top, "trust", ".")
     return top
@@ -101,7 +101,10 @@ def judged(s, hand):
 
 def by_policy(s, _hand):
     """What is not protected is not judged, until a protected branch is to have it; what was fetched counts where it is not the tip."""
-    top = with_hooks(s, "policy", "verify: required, protect_branches: [main, held]", hooks="tools/hooks")
+    scratch = os.path.join(s.path, "scratch")  # what the policy mounts can be written by hooks, too, but for guarded names
+    os.makedirs(scratch)
+    s.user.own(scratch)
+    top = with_hooks(s, "policy", "verify: required, protect_branches: [main, held]", hooks="tools/hooks", more=f"files: {{mounts: ['{scratch}:/scratch']}}\n")
     s.git(top, "config", "core.hooksPath", "tools/hooks")
     s.git(top, "add", "tools/hooks")
     s.git(top, "commit", "-q", "--no-verify", "-m", "hooks: tracked")
@@ -112,8 +115,8 @@ def by_policy(s, _hand):
     s.git(top, "update-ref", "refs/remotes/up/main", s.git(top, "commit-tree", "-p", s.git(top, "commit-tree", "-p", base, "-m", "No kind", tree), "-m", "fix: later", tree))
     s.good(top, "start", "--branch", "feature/one")
     done = push(s, top, "git fetch -q host && git reset -q --hard host/main && printf '#!/bin/sh\\n' >tools/hooks/pre-commit && git add tools/hooks && c x FORBIDDEN 'fix: x' && git push host HEAD:topic && git push host HEAD:main")
-    assert done.status == 1 and "HEAD -> topic" in done.text() and "the hook pre-commit failed" in done.text(), done.said()
-    assert s.git(top, "rev-parse", "main") == base and s.git(top, "log", "-1", "--format=%s", "topic") == "fix: x"
+    assert done.status == 1 and "HEAD -> topic" in done.text() and "the hook pre-commit failed" in done.text() and "WROTE" not in done.text(), done.said()
+    assert os.listdir(scratch) == [] and s.git(top, "rev-parse", "main") == base and s.git(top, "log", "-1", "--format=%s", "topic") == "fix: x"
     done = push(s, top, "git fetch -q host 2>&1; git reset -q --hard host/main && git fetch -q file:///workspace/policy refs/remotes/up/main && git reset -q --hard FETCH_HEAD && git push host HEAD:main")
     assert done.status == 0 and "judge 1 commit" in done.text(), done.said()
     assert s.git(top, "log", "-1", "--format=%s", "main") == "fix: later"

@@ -133,6 +133,10 @@ static void written_places_are_found(void **state)
     assert_string_equal(places[0], "/a b\001");
     assert_string_equal(places[1], "/c");
     assert_int_equal(rules_written(STR("files:\n  cache:\n    - /c\n    - /d\n    - /e\n"), places, 2), -E2BIG);
+    assert_true(rules_mounts_read_only(STR("files:\n  mounts:\n    - {from: \"/a\", to: \"/b\", read_only: true}\n  "
+                                           "rw:\n    - /c\nlimits:\n  memory: 1\n")));
+    assert_false(rules_mounts_read_only(STR("files:\n  mounts:\n    - {from: \"/a\", to: \"/b\", read_only: true}\n    "
+                                            "- {from: \"/, read_only: true}\", to: \"/d\"}\n")));
     assert_int_equal(rules_written(STR("limits:\n  memory: 1\n"), places, 2), 0);
 }
 
