@@ -33,8 +33,8 @@ static int says_no(char *why, size_t room, int no, const char *format, ...)
 /* Options of the session that make its box smaller, and its base: a hook's box is not to have more. */
 static void keep_options(const struct pinfold_option *options, struct checks *c)
 {
-    static const char *const kept[] = {"profile", "net",  "deny", "deny-port", "hide", "memory",
-                                       "cpus",    "pids", "disk", "unset",     NULL};
+    static const char *const kept[] = {"profile", "policy", "settings", "net",  "deny",  "deny-port", "hide",
+                                       "memory",  "cpus",   "pids",     "disk", "unset", NULL};
     for (; options->name; options++) {
         for (size_t i = 0; kept[i] && c->n_options < PROJECT_OPTIONS; i++) {
             if (same(kept[i], options->name))

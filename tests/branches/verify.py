@@ -1,12 +1,16 @@
 """git.verify: real hooks judge what boxes of branches push. Each test gets a scene of `run`, and the client that pushes by hand."""
 import os
 import re
+import shutil
 import signal
 import threading
 import time
 
+import pf
+
 # What a person's pre-commit does: looks at what is staged, with the index, the work tree and HEAD that git gives it. "hold": waits
-# until the person's file `go` says yes (one that was not there at the start of a box need not show in it). "show": says what it was given. It also tries what no box of a hook may do.
+# until the person's file `go` says yes (one that was not there at the start of a box need not show in it). "show": says what it was
+# given. It also tries what no box of a hook may do.
 PRE_COMMIT = r"""#!/bin/sh
 for at in "$REAL/a.txt" "$REAL/.git/HEAD" "$REAL/.git/refs/heads/main" /repo-push/commands /repo-hooks/pre-commit /scratch/.envrc "$0" "$HOME/planted" "$HOME/.cache/planted"; do
     if (echo x >>"$at") 2>/dev/null; then echo "WROTE $at"; exit 1; fi
@@ -265,4 +269,43 @@ def meanwhile(s, _hand):
     s.clean(top)
 
 
-TESTS = {"verify-judged": judged, "verify-by-policy": by_policy, "verify-told": told, "verify-meanwhile": meanwhile}
+def kinds(s, _hand):
+    """Checkouts of every kind: what passes lands, what does not does not."""
+    origin = s.checkout("kinds-of", ())
+    s.git(origin, "commit", "-q", "--allow-empty", "-m", "more")
+    shallow, linked, sha256 = (os.path.join(s.path, name) for name in ("k shallow", "k-linked", "k-sha256"))
+    s.git(s.path, "clone", "-q", "--depth", "1", "file://" + origin, shallow)
+    s.git(origin, "worktree", "add", "-q", "-b", "of-worktree", linked)
+    s.git(s.path, "init", "-q", "-b", "main", "--object-format=sha256", sha256)
+    s.git(sha256, "commit", "-q", "--allow-empty", "-m", "first")
+    for top, into in ((shallow, shallow), (linked, origin), (sha256, sha256)):
+        hooks = os.path.join(into, ".git/hooks")
+        s.write(hooks, "pre-commit", PRE_COMMIT.replace("$REAL", top), 0o755)
+        s.write(top, ".pinfold/policy.yaml", "version: 1\ngit: {verify: required}\n")
+        s.user.own(top + "/.pinfold")
+        s.good(top, "trust", ".")
+        s.good(top, "start", "--branch", "b")
+        name = [p for p in s.listed(top) if p["branch"] == "b"][0]["session"]
+        done = s.do(top, "exec", name, "--", "sh", "-c", COMMIT.format("c x fine 'fix: x' && git push host b && c y FORBIDDEN 'fix: y'; git push host b") + " 2>&1")
+        assert done.status == 1 and "has a forbidden word" in done.text() and "WROTE" not in done.text(), (top, done.said())
+        assert s.git(into, "log", "-1", "--format=%s", "b") == "fix: x", done.said()
+        s.git(into, "fsck", "--strict")
+        s.good(top, "rm", "--force")
+    # Refs in a table, where git can make one.
+    table = os.path.join(s.path, "k-table")
+    done = pf.run(["git", "init", "-q", "-b", "main", "--ref-format=reftable", table], s.user, s.path, s.env)
+    if done.status == 0:
+        s.git(table, "commit", "-q", "--allow-empty", "-m", "first")
+        s.write(table, ".git/hooks/pre-commit", "#!/bin/sh\n", 0o755)
+        s.write(table, ".pinfold/policy.yaml", "version: 1\ngit: {verify: required}\n")
+        s.user.own(table + "/.pinfold")
+        s.good(table, "trust", ".")
+        done = s.do(table, "start", "--branch", "b")
+        assert "reftable" in done.text() and "not served" in done.text(), done.said()
+        s.clean(table)
+    for top in (linked, origin, shallow, sha256):
+        shutil.rmtree(s.shelf(top), ignore_errors=True)
+        shutil.rmtree(top)
+
+
+TESTS = {"verify-kinds": kinds, "verify-judged": judged, "verify-by-policy": by_policy, "verify-told": told, "verify-meanwhile": meanwhile}
