@@ -189,6 +189,19 @@ def servers_of(s, top):
     return found
 
 
+def carries_out(s):
+    """Whether git is taking a push."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+            if b"receive-pack" in words and b"--advertise-refs" not in words and os.stat(f"/proc/{pid}").st_uid == s.user.uid:
+                return True
+        except OSError:
+            continue
+    return False
+
+
 def wait_for(what, limit=60):
     end = time.monotonic() + limit
     while time.monotonic() < end:
@@ -237,19 +250,26 @@ def meanwhile(s, _hand):
     ended = sorted(done[0].status for _, done in threads)
     assert ended == [0, 1], [done[0].said() for _, done in threads]
     assert s.git(top, "log", "-1", "--format=%s", "main") in ("fix: one", "fix: two")
-    # Killed while the hook works: nothing has changed, and the next push works.
-    before = refs(s, top)
-    thread, done = pushing("c x hold2 'fix: three' && git push host HEAD")
-    wait_for(holding)
-    for pid in servers_of(s, top):
-        os.kill(pid, signal.SIGKILL)
-    thread.join()
-    assert done[0].status != 0 and refs(s, top) == before, done[0].said()
-    wait_for(lambda: holding(0))
-    let("yes\n")
-    done = push(s, top, "git push host HEAD")
-    assert done.status == 0, done.said()
-    let("no \n")
+    # Killed at each step: nothing has changed, but in the last one, where git may have got that far; and the next push works.
+    def kept(name):
+        return any(os.path.exists(os.path.join(s.shelf(top), "checks/feature__one", one, name)) for one in left(s, top) if one not in killed)
+
+    killed = {"hooks"}
+    for n, (step, content) in enumerate(((lambda: kept("stage/commands"), "fine"), (lambda: kept("stage/list"), "hold"), (holding, "hold"), (lambda: carries_out(s), "fine"))):
+        before = refs(s, top)
+        thread, done = pushing(f"c x '{content} {n}' 'fix: killed {n}' && git push host HEAD")
+        wait_for(step)
+        for pid in wait_for(lambda: servers_of(s, top) or (not thread.is_alive() and [0])):
+            if pid:
+                os.kill(pid, signal.SIGKILL)
+        thread.join()
+        killed.update(left(s, top))
+        wait_for(lambda: holding(0))
+        assert (done[0].status != 0 and refs(s, top) == before) or n == 3, done[0].said()
+        let("yes\n")
+        done = push(s, top, "git push host HEAD")
+        assert done.status == 0 and s.git(top, "log", "-1", "--format=%s", "feature/one") == f"fix: killed {n}", done.said()
+        let("no \n")
     # The branch by which a commit counted as judged is taken away meanwhile; and the branch itself moves.
     s.git(top, "branch", "base", s.git(top, "commit-tree", "-p", "feature/one", "-m", "No kind", "feature/one^{tree}"))
     for change, why in ((("branch", "-D", "base"), "have changed meanwhile"), (("branch", "-f", "feature/one", "main~1"), "have changed meanwhile|failed to update ref")):
