@@ -124,6 +124,8 @@ int checks_begin(const struct shelf *s, const char *real, const char *word, cons
                     "executable, where git looks for hooks), so the remote 'host' is not served; install the hooks, "
                     "then: pinfold start",
                     real);
+    if (r < 0)
+        remove_tree(AT_FDCWD, ret->top);
     return r;
 }
 
