@@ -271,6 +271,16 @@ def meanwhile(s, _hand):
         done = push(s, top, "git push host HEAD")
         assert done.status == 0 and s.git(top, "log", "-1", "--format=%s", "feature/one") == f"fix: killed {n}", done.said()
         let("no \n")
+    # Who pushes has gone: what passes then is not pushed.
+    before = refs(s, top)
+    thread, done = pushing("c x 'hold gone' 'fix: gone' && git push host HEAD")
+    wait_for(holding)
+    s.inside(top, "feature/one", "for p in /proc/[0-9]*; do ! grep -qa '^/.pinfold-remote' $p/cmdline || kill -9 ${p#/proc/}; done")
+    thread.join()
+    let("yes\n")
+    wait_for(lambda: not set(left(s, top)) - killed)
+    assert done[0].status != 0 and refs(s, top) == before, done[0].said()
+    let("no \n")
     # The branch by which a commit counted as judged is taken away meanwhile; and the branch itself moves.
     s.git(top, "branch", "base", s.git(top, "commit-tree", "-p", "feature/one", "-m", "No kind", "feature/one^{tree}"))
     for change, why in ((("branch", "-D", "base"), "have changed meanwhile"), (("branch", "-f", "feature/one", "main~1"), "have changed meanwhile|failed to update ref")):
