@@ -50,7 +50,7 @@ struct project_seen {
     bool signs[PROJECT_SIGNS], servers[PROJECT_SERVERS]; /* by their places in the tables */
     unsigned entries;                                    /* names that were looked at */
     bool cut;                                            /* there are more */
-    bool git, bare, seed, precommit, github, env;
+    bool git, bare, seed, precommit, github, env, hooks;
 };
 
 /*
