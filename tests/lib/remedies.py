@@ -5,7 +5,7 @@ an option nor one of the sentences below is a mistake: nobody has said who could
 """
 import re
 
-OPTION = re.compile(r"(--(?:rw|ro|allow|reach|unix-socket|guard-allow|guard|hide|env-files|allow-nested-userns|net)\b)(?: ([^\s;,']+))?")
+OPTION = re.compile(r"(--(?:allow-nested-userns|rw|ro|allow|reach|unix-socket|guard-allow|guard|hide|env-files|net)\b)(?: ([^\s;,']+))?")
 ALONE = ("--env-files", "--allow-nested-userns", "--read-only=false")
 METADATA = ("169.254.", "100.100.100.200", "fd00:ec2::")
 LOOPBACK = re.compile(r"\[?(127\.|::1|localhost)")
@@ -13,7 +13,7 @@ LOOPBACK = re.compile(r"\[?(127\.|::1|localhost)")
 OUTSIDE = [re.compile(pattern) for pattern in (
     r"(do|change|raise|signal|create) (it|them) (first|outside|from outside|on the host)", r"cannot be changed in a box", r"change (the|that) rule", r"remove the deny rule",
     r"credentials of its own|give the command some of its own", r"no option (allows|shares) it", r"give the file to yourself", r"let others reach it with --publish",
-    r"--(allow|rw) (HOST|DIR)\b", r"run with --guard off", r"is the kernel's, and read-only in every box", r"\(--read-only, or workspace_read_only", r"no option of the sandbox would help")]
+    r"--(allow|rw) (HOST|DIR)\b", r"run with --guard off", r"is the kernel's, and read-only in every box", r"\(--read-only, or workspace_read_only", r"no option of the sandbox would help", r"allow more with --(timeout|memory|output) ")]
 
 
 def options_in(text):

@@ -4,6 +4,7 @@ The same refusal is told in the events with and without --monitor, in lines on s
 """
 import json
 import os
+import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -15,8 +16,12 @@ ACTS = {"read": "read", "write": "write", "create": "create", "exec": "exec", "r
         "git-config": "write", "connect": "connect", "signal": "signal"}
 
 
+KINDS = re.compile(r"pinfold: (file|network|socket|process|namespace|syscall|timeout|memory|output): ")
+
+
 def lines_of(done):
-    return [line for line in done.err.decode("utf-8", "replace").splitlines() if line.startswith("pinfold: ")]
+    """About refusals; others say what a box leaves behind, or how it ended."""
+    return [line for line in done.err.decode("utf-8", "replace").splitlines() if KINDS.match(line)]
 
 
 class Offers:
