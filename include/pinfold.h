@@ -208,7 +208,8 @@ struct pinfold_run_options {
      * With `ask`: it is also called for a write to a regular file that is there and that only its place keeps the box from
      * writing: `how` is "write", `target` its path. What it allows is opened by pinfold, this one time, as the object that
      * `target` named when the question was made. Never called for what a rule hides, protects or guards, and for files with
-     * several names.
+     * several names. With `cow` it is the file itself that is written, not the layer. Nobody is asked about commands in sessions:
+     * their writes are refused as always.
      */
     int ask_writes;
 };
