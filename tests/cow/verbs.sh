@@ -316,11 +316,11 @@ ok "the rest lands when it has ended" test "$(tail -n 1 a)" = held
 "$pinfold" discard >/dev/null 2>&1
 "$pinfold" session start --no-layers --cow=turn s && session exec s -- touch turn && "$pinfold" session stop s
 i=0
-while "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 100 ]; do sleep 0.05; done
+while "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 1000 ]; do sleep 0.05; done
 "$pinfold" run --no-layers -q --cow=turn -- sh -c 'while [ ! -e gone ]; do sleep 0.05; done' >/dev/null 2>&1 &
 running=$!
 i=0
-while ! "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 100 ]; do sleep 0.05; done
+while ! "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 1000 ]; do sleep 0.05; done
 ok "a box that is no session's keeps its layer to itself" says "$("$pinfold" apply turn --all 2>&1)" "is used by a running box"
 kill $running
 wait $running 2>/dev/null
