@@ -59,6 +59,9 @@ static const char *hint(const struct plan *p, uint32_t where, int no)
     if (kind == STEP_OVERLAY && no == EINVAL)
         return "a file system is mounted below this directory, which a layer cannot show: unmount it, or run without "
                "--cow";
+    if (kind == STEP_SOURCE && no == EACCES && p->facts->uid == 0)
+        return "it, or a directory above it, belongs to another user, and root has no capabilities in a box: run "
+               "pinfold as that user, with that user's home";
     if (kind == STEP_SOURCE && no == EMFILE)
         return "raise the hard limit of open files: ulimit -Hn";
     if (kind == STEP_PROC && (no == EPERM || no == EACCES))
@@ -99,7 +102,10 @@ int engine_verdict(const struct plan *p, uint32_t where, int no, struct err *e)
         if (s->kind == STEP_CWD) {
             int r = err_sys(e, ERR_POLICY, no, "the start directory '%s' (cwd), as the box sees it",
                             plan_string(p->image, s->a));
-            return err_hint(e, r, "use a directory that exists in the box, or omit cwd to start in the workspace");
+            return err_hint(e, r, "%s",
+                            no == EACCES && p->facts->uid == 0
+                                ? "root has no capabilities in a box: run pinfold as the user that it belongs to"
+                                : "use a directory that exists in the box, or omit cwd to start in the workspace");
         }
         buf_printf(&line, "step %u, ", where + 1);
         step_print(p->image, s, &line);
