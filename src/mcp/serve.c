@@ -349,7 +349,7 @@ int mcp_serve(const struct mcp_options *said)
     else if (asker_begin(&s->asker, &s->loop), carrier_begin(s, &carrier)) {
         if (s->place.policy)
             begin_work(s, &v.beginning);
-        agents_tell_logins(complain);
+        agents_tell_missing(o->sandbox, complain);
         status = run(s, &carrier);
         if (status == 0)
             status = v.beginning.status;

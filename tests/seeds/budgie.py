@@ -199,6 +199,25 @@ def absent_program_is_said_by_name(scene):
 
 
 @DOC.check
+def program_beside_path_is_found(scene):
+    """A client of a desktop has not the PATH of a shell; where the program is missing the start says so, and an empty end is no promise."""
+    login(scene, "t")
+    c = server(scene, "--agent", "kiro-cli", program=False)
+    told = c.tells("--agent kiro-cli: Kiro CLI is not installed: no program 'kiro-cli' in PATH, ~/.local/bin")
+    absent = text_of(c.tool("kiro-cli", {"prompt": "x", "directory": scene.work}))
+    c.end()
+    place = scene.home + "/.local/bin"
+    os.makedirs(place)
+    shutil.copy(os.path.join(pf.SOURCE, "tests/mcp/bin/kiro-cli"), place + "/kiro-cli")
+    os.chmod(place + "/kiro-cli", 0o755)
+    scene.user.own(scene.home)
+    c = server(scene, "--agent", "kiro-cli", program=False)
+    found = c.tool("kiro-cli", {"prompt": "do it", "directory": scene.work})
+    c.end()
+    return "" if told and not found["result"]["isError"] and "~/.local/bin" in absent and "standard error:" not in absent else f"{told} {c.err} {absent} {found}"
+
+
+@DOC.check
 def agent_of_a_file(scene):
     """--agent FILE.yaml[:PROFILE]; read once, so that a box cannot change it."""
     login(scene, "t")
