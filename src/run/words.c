@@ -277,7 +277,14 @@ void words_limit(const struct box_result *r, const struct limits *l, struct buf 
     const char *who = r->session ? "command" : "box"; /* a command in a session has limits of its own */
 
     switch (r->limit) {
-    case BOX_LIMIT_NONE:
+    case BOX_LIMIT_NONE: /* a full file system of the box's own raises no event */
+        if (r->end == BOX_EXITED && r->code != 0 && l->disk.asked && l->disk.value != LIMIT_NONE && !r->session) {
+            buf_text(out,
+                     "disk: a file of the box, and its /tmp and other private places together, hold no more than ");
+            buf_amount(out, l->disk.value);
+            buf_text(out, "; if the command had no space left, allow more with --disk ");
+            buf_amount(out, l->disk.value * 2);
+        }
         return;
     case BOX_LIMIT_MEMORY:
         if (l->memory.value == LIMIT_NONE) { /* of a command: its session's machine has no more */
