@@ -435,6 +435,9 @@ static int take(struct starting *s, const char *name, struct buf *out, struct er
     const struct agent_kept *f = NULL, *all = s->agent.start.layers[i].files;
     for (size_t k = 0; k < s->agent.start.layers[i].n_files; k++)
         f = str_is(file, all[k].name) ? &all[k] : f;
+    if (r == -ENODATA)
+        return err_say(e, ERR_POLICY, "'%s' was removed in the box, and removals are not taken over: remove it by hand",
+                       name);
     const char *path =
         f ? starting_host_file(s, i, f) : arena_printf(s->mem, "%s/%.*s", s->host[i], (int)file.n, file.p);
     r = path && !strstr(path, "/../") ? write_host(path, rest, e) : err_say(e, ERR_BUG, "cannot merge '%s'", name);
