@@ -193,7 +193,9 @@ const struct own_flag own_flags[] = {
     {0, "agent", "NAME[:PROFILE]", VERB_MCP,
      "Offer this agent as a tool (pinfold agent list), in a box of its own; may be repeated."},
     {0, "base", "DIR", VERB_MCP, "Let agents work in DIR and below only; may be repeated; default: the workspace."},
-    {0, "sandbox", NULL, VERB_MCP, "Use containers as boxes: docker, or podman if docker is missing."},
+    {0, "sandbox", NULL, VERB_MCP,
+     "Use containers as boxes: whichever of podman and docker works and has the image; with no image the native "
+     "engine's."},
     {0, "sandbox-image", "IMAGE", VERB_MCP,
      "Image of these containers, with the agents in it; default budgie-sandbox:latest."},
     {0, "http", "ADDRESS:PORT", VERB_MCP,

@@ -248,10 +248,12 @@ row("agent-of-no-file", "mcp --agent {path}/none.yaml", 2, r"--agent {path}/none
 row("agent-unknown", "mcp --agent nobody", 2, r"--agent nobody: unknown agent; see: pinfold agent list")
 
 # ---- engine and network
-row("engine-missing-ends-the-start", "mcp --sandbox --engine docker --docker-host {path}/nothing.sock --agent kiro-cli --http 127.0.0.1:0", 3, r"pinfold: mcp: docker", files={"home/x": ""}, seconds=60)
+row("engine-missing-ends-the-start", "mcp --sandbox --engine docker --docker-host {path}/nothing.sock --agent kiro-cli --http 127.0.0.1:0", 3, (r"pinfold: mcp: docker", r"--sandbox-image IMAGE"), files={"home/x": ""}, seconds=60)
 row("sandbox-obeys-the-engine", "mcp --sandbox --engine podman --sandbox-image seeds/nowhere:1 --http 127.0.0.1:0", 3, (r"pinfold: mcp: podman",), r"docker", needs="podman",
     # podman leaves a process of its own, one for each user and runtime directory, and says where.
     before="mkdir -m 700 ../run", env={"XDG_RUNTIME_DIR": "{path}/run"}, after="pause={path}/run/libpod/tmp/pause.pid; [ ! -r $pause ] || kill $(cat $pause)")
+row("sandbox-without-an-image-is-native", "mcp --sandbox --docker-host {path}/nothing.sock --agent kiro-cli", 0, r"mcp --sandbox: no engine here can make boxes of the image 'budgie-sandbox:latest'.*--sandbox-image IMAGE",
+    before="mkdir -m 700 ../run2", env={"XDG_RUNTIME_DIR": "{path}/run2"}, after="pause={path}/run2/libpod/tmp/pause.pid; [ ! -r $pause ] || kill $(cat $pause)")
 row("sandbox-with-the-native-engine-needs-no-image", "mcp --sandbox --engine native", 0)
 row("sandbox-image-of-the-native-engine", "mcp --sandbox --engine native --sandbox-image x --http 127.0.0.1:0", 3, r"the engine 'native' has no use for --image")
 row("agents-reach-their-own-hosts", "why connect api.kiro.dev:443 --allow *.kiro.dev", 0, "allowed|yes")
