@@ -561,6 +561,13 @@ static bool configure_agent(const char *said, const struct pinfold_value *root, 
     struct str profile = str_of(said), name = str_until(&profile, ':');
     const struct pinfold_value *a = known_agent(root, name);
 
+    EACH_ANSWER(one, pinfold_value_get(root, "wrong"))
+    {
+        if (a || !str_is(name, answer_text(one, "name")))
+            continue;
+        snprintf(why, room, "--agent %s: %s", said, answer_text(one, "error"));
+        return false;
+    }
     if (n_configured == MAX_AGENTS || !a || name.n > 40) {
         snprintf(why, room, "--agent %s: %s", said, a ? "at most 16 agents" : "unknown agent; see: pinfold agent list");
         return false;
@@ -627,14 +634,14 @@ void agents_tell_missing(bool image, void (*tell)(const char *sentence))
 {
     for (size_t i = 0; i < n_configured; i++) {
         auto_buf struct buf why = BUF(1u << 12);
-        buf_printf(&why, "--agent %s: ", configured[i].agent);
-        if (no_login(configured[i].definition, &why) && buf_ok(&why))
-            tell(buf_cstr(&why));
-    }
-}
         const char *absent = answer_text(configured[i].definition, "not_installed");
         if (absent && !image) {
             buf_printf(&why, "--agent %s: %s", configured[i].agent, absent);
             tell(buf_cstr(&why));
             buf_free(&why);
         }
+        buf_printf(&why, "--agent %s: ", configured[i].agent);
+        if (no_login(configured[i].definition, &why) && buf_ok(&why))
+            tell(buf_cstr(&why));
+    }
+}

@@ -156,11 +156,20 @@ int pinfold_agent_list_report(struct pinfold_report **ret, struct pinfold_error 
     agent_own_begin();
     json_object(&j, NULL);
     json_array(&j, "agents");
+    struct wrong_agents wrong = {.mem = mem};
     for (const struct agent_text *t = agent_texts; r == 0 && t->name; t++)
-        r = list_one(&j, t->name, w.home, &e);
+        r = list_one(&j, t->name, w.home, &wrong, &e);
     for (size_t i = 0; r == 0 && own && own[i]; i++) {
         if (!is_built_in(own[i]))
-            r = list_one(&j, own[i], w.home, &e);
+            r = list_one(&j, own[i], w.home, &wrong, &e);
+    }
+    json_array_end(&j);
+    json_array(&j, "wrong");
+    for (size_t i = 0; r == 0 && i < wrong.n; i++) {
+        json_object(&j, NULL);
+        json_text(&j, "name", wrong.list[i].name);
+        json_text(&j, "error", wrong.list[i].error);
+        json_object_end(&j);
     }
     json_array_end(&j);
     json_object_end(&j);
