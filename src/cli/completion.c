@@ -481,7 +481,8 @@ static void fish(void)
            "function __pinfold_command\n"
            "    set -l words (__pinfold_words)\n    set -l line (commandline -opc)\n"
            "    if test \"$line[2]\" = exec\n        set -e words[1]\n    end\n"
-           "    complete -C (string join ' ' -- (string escape -- $words) (commandline -ct))\nend\n");
+           "    set -l line (string join ' ' -- (string escape -- $words) (commandline -ct))\n"
+           "    string match -q -- '-*' \"$line\"; or complete -C \"$line\"\nend\n"); /* an option is no command */
     for (const struct verb *v = verbs; v->name; v++) {
         printf("complete -c pinfold -f -n __fish_use_subcommand -a %s -d '", v->name);
         fish_text(v->sentence);
