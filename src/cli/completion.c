@@ -165,6 +165,9 @@ static bool is_of_policy(const struct own_flag *own, unsigned only)
     return false;
 }
 
+/* Whose options are printed; NULL: those of all. */
+static const char *of_verb;
+
 /* Calls `each` for every option, those of the policy first. */
 static void all_flags(void (*each)(const struct flag *f, unsigned only), unsigned only)
 {
@@ -192,8 +195,21 @@ static void all_flags(void (*each)(const struct flag *f, unsigned only), unsigne
                                .letter = o->letter,
                                .repeats = o->value != NULL,
                                .verbs = o->verbs};
-        if (o->verbs & only && !is_of_policy(o, only))
+        if (o->verbs & only && !is_of_policy(o, only) && (!of_verb || verb_has(of_verb, o->name)))
             each(&f, only);
+    }
+}
+
+/* Agents that are started by their names, and are no verbs. */
+static void agent_names(const char *before, const char *after)
+{
+    struct str rest = buf_view(&known_names.agents);
+    while (rest.n) {
+        char name[64];
+        struct str one = str_until(&rest, ' ');
+        snprintf(name, sizeof name, "%.*s", (int)one.n, one.p);
+        if (one.n && !verb_find(name))
+            printf("%s%s%s", before, name, after);
     }
 }
 
@@ -279,6 +295,7 @@ static void bash(void)
            "    if [ \"$cur\" = = ]; then cur=; elif [ \"$prev\" = = ]; then prev=${w[c-2]}; fi\n"
            "    if [ \"$c\" = 1 ]; then COMPREPLY=($(compgen -W '");
     verb_names();
+    agent_names(" ", "");
     printf(" --help --version' -- \"$cur\")); return; fi\n"
            "    for ((i = 2; i < c; i++)); do\n        case ${w[i]} in\n"
            "        --) case $verb in exec) ;; *) COMPREPLY=($(compgen -c -f -- \"$cur\")); return;; esac;;\n        ");
@@ -290,9 +307,11 @@ static void bash(void)
     printf("    esac\n    case $verb in\n");
     for (const struct verb *v = verbs; v->name; v++) {
         printf("    %s) words='", v->name);
+        of_verb = v->name;
         all_flags(bash_name, v->id);
         printf("';;\n");
     }
+    of_verb = NULL;
     printf("    *) words=;;\n    esac\n"
            "    if [ \"${cur#-}\" != \"$cur\" ]; then COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")); return; fi\n"
            "    case $verb:$n in\n");
@@ -377,10 +396,12 @@ static void zsh(void)
         single_quoted(v->sentence);
         printf("'\n");
     }
+    agent_names("    '", ":start this agent in a box'\n");
     printf(")\nif (( CURRENT == 2 )); then _describe verb verbs; return; fi\nlocal verb=$words[2]\n"
            "shift words; (( CURRENT-- ))\ncase $verb in\n");
     for (const struct verb *v = verbs; v->name; v++) {
         printf("%s)\nown=(\n", v->name);
+        of_verb = v->name;
         all_flags(zsh_option, v->id);
         printf(")\n_arguments -S -s $own");
         for (size_t i = 0; i < N_OF_VERBS; i++) {
@@ -405,7 +426,7 @@ static void fish_option(const struct flag *f, unsigned only)
     (void)only;
     printf("complete -c pinfold -n '__fish_seen_subcommand_from");
     for (const struct verb *v = verbs; v->name; v++) {
-        if (f->verbs & v->id)
+        if (f->verbs & v->id && verb_has(v->name, f->name))
             printf(" %s", v->name);
     }
     printf("' -l %s", f->name);
@@ -488,6 +509,7 @@ static void fish(void)
         fish_text(v->sentence);
         printf("'\n");
     }
+    agent_names("complete -c pinfold -f -n __fish_use_subcommand -a ", " -d 'start this agent in a box'\n");
     all_flags(fish_option, ~0u);
     for (size_t i = 0; i < N_OF_VERBS; i++) {
         const size_t last = last_word(i);
@@ -509,7 +531,8 @@ int verb_completion(struct ask *a)
     else if (same(shell, "fish"))
         fish();
     else {
-        complain("completion: missing argument: the shell (pinfold completion bash|zsh|fish)");
+        complain("completion: %s%s%s (pinfold completion bash|zsh|fish)",
+                 a->n_words ? "there is none for '" : "missing argument: the shell", shell, a->n_words ? "'" : "");
         return STATUS_USAGE;
     }
     return fflush(stdout) == 0 ? STATUS_YES : STATUS_NO;

@@ -237,6 +237,33 @@ const struct own_flag own_flags[] = {
     {'h', "help", "all", ~0u, "Print help; --help=all: every option."},
     {0, NULL, NULL, 0, NULL}};
 
+/* Verbs of one kind share their line of options; these have no use for some of them. */
+static const struct {
+    const char *verb, *options[5];
+} without[] = {{"start", {"force", "json", "names"}},
+               {"stop", {"force", "json", "names"}},
+               {"checkout", {"branch", "force", "json", "names"}},
+               {"rm", {"json", "names"}},
+               {"list", {"branch", "force"}},
+               {"volume", {"branch"}},
+               {"login", {"cow", "cow-from", "unattended", "json"}},
+               {"agent", {"auth", "force"}},
+               {"agent-init-config", {"json"}},
+               {"codex-init-config", {"json"}},
+               {"agent-logout", {"auth", "force", "json"}},
+               {"codex-logout", {"auth", "force", "json"}}};
+
+bool verb_has(const char *verb, const char *option)
+{
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
+        for (size_t k = 0; same(without[i].verb, verb) && k < 5 && without[i].options[k]; k++) {
+            if (same(without[i].options[k], option))
+                return false;
+        }
+    }
+    return true;
+}
+
 const char *verb_said;
 
 const struct verb *verb_find(const char *name)
