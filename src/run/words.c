@@ -134,9 +134,13 @@ void words_header(const struct plan *plan, struct buf *out)
     if (p->guard != GUARD_STRICT)
         buf_printf(out, "; guard %s", guards[p->guard]);
     header_limits(&p->limits, out);
-    if (plan->lost) {
+    /* What was asked for is said as what it is. */
+    const features lost = plan->lost & ~(F(HOST_NETWORK) | F(NESTED_USERNS));
+    if (plan->lost & F(NESTED_USERNS))
+        buf_text(out, "; nested namespaces allowed");
+    if (lost) {
         buf_text(out, "; without ");
-        words_features(out, plan->lost);
+        words_features(out, lost);
     }
     if (plan->read_on_every_open && plan->read_on_every_open[0]) {
         buf_text(out, "; every open is checked (");
