@@ -483,8 +483,11 @@ struct pinfold_agent_options {
 };
 /* JSON, malloc()ed:
        {"agents":[{"name","title","state":[...],"servers":[...],"prompt":true,"start":true,"profile":true,"model":true,"resume":true,
-       "response":"option|prompt|none","program","login":"there|missing|none","login_files":[...],"login_variables":[...]}]};
-   the person's own definitions are among them. login: whether a file of the login is on this machine, or a variable is set */
+       "response":"option|prompt|none","program","path":"..."|null,"on_path":true,"not_installed":"..."|null,
+       "login":"there|missing|none","login_files":[...],"login_variables":[...]}],"wrong":[{"name","error"}]};
+   wrong: definitions of the person's own that cannot be used.
+   the person's own definitions are among them. path: where the program was found on this machine, on PATH or beside it;
+   not_installed: else where it was looked for, and how to install it. login: whether a file of the login is on this machine, or a variable is set */
 PINFOLD_PUBLIC int pinfold_agent_list(char **ret, struct pinfold_error *error);
 /*
  * Copies the host's login into `state`: everything the first time, later only the login. The host's files are not

@@ -218,7 +218,9 @@ const struct own_flag own_flags[] = {
     {0, "build-arg", "NAME=VALUE", VERB_PROJECT, "build-base, build: an argument of the Dockerfile; may be repeated."},
     {0, "network", "NET", VERB_PROJECT, "build-base, build: the network of the build's steps; default: the engine's."},
     {0, "base", "DIR", VERB_MCP, "Let agents work in DIR and below only; may be repeated; default: the workspace."},
-    {0, "sandbox", NULL, VERB_MCP, "Use containers as boxes: docker, or podman if docker is missing."},
+    {0, "sandbox", NULL, VERB_MCP,
+     "Use containers as boxes: whichever of podman and docker works and has the image; with no image the native "
+     "engine's."},
     {0, "sandbox-image", "IMAGE", VERB_MCP,
      "Image of these containers, with the agents in it; default budgie-sandbox:latest."},
     {0, "http", "ADDRESS:PORT", VERB_MCP,
@@ -259,6 +261,33 @@ const struct own_flag own_flags[] = {
     {'v', "verbose", NULL, VERB_EXPLAIN, "Also print every built-in name, the directories made first and the steps."},
     {'h', "help", "all", ~0u, "Print help; --help=all: every option."},
     {0, NULL, NULL, 0, NULL}};
+
+/* Verbs of one kind share their line of options; these have no use for some of them. */
+static const struct {
+    const char *verb, *options[5];
+} without[] = {{"start", {"force", "json", "names"}},
+               {"stop", {"force", "json", "names"}},
+               {"checkout", {"branch", "force", "json", "names"}},
+               {"rm", {"json", "names"}},
+               {"list", {"branch", "force"}},
+               {"volume", {"branch"}},
+               {"login", {"cow", "cow-from", "unattended", "json"}},
+               {"agent", {"auth", "force"}},
+               {"agent-init-config", {"json"}},
+               {"codex-init-config", {"json"}},
+               {"agent-logout", {"auth", "force", "json"}},
+               {"codex-logout", {"auth", "force", "json"}}};
+
+bool verb_has(const char *verb, const char *option)
+{
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
+        for (size_t k = 0; same(without[i].verb, verb) && k < 5 && without[i].options[k]; k++) {
+            if (same(without[i].options[k], option))
+                return false;
+        }
+    }
+    return true;
+}
 
 const char *verb_said;
 

@@ -70,6 +70,7 @@ struct plan {
     enum catch_way catch;             /* net allow: how connections reach the egress proxy */
     const char *proxy_socket;         /* CATCH_SOCKET: the proxy's socket, in a directory of make_dirs; or NULL */
     const char *names_denied;         /* for the start to report: the limits of denying a name here; NULL */
+    const char *root_note;            /* for the start to report: root cannot write the workspace in a box; NULL */
     bool layered;                     /* changes to the workspace go to a copy-on-write layer */
     const char *workspace;            /* real path on the host; same path inside unless remapped */
     const char **read_on_every_open;  /* the rules that need FILTER_READS, NULL-terminated, or NULL */

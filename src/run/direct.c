@@ -172,7 +172,8 @@ static void say_header(const struct pinfold_run_options *o, const struct plan *p
     if (!again)
         words_image_start(plan, !o->argv[0], &words);
     say(o, PINFOLD_SAY_NOTE, &words);
-    const char *const notes[] = {plan->names_denied, plan->facts->repository_note, plan->facts->bounds_note};
+    const char *const notes[] = {plan->names_denied, plan->root_note, plan->facts->repository_note,
+                                 plan->facts->bounds_note};
     for (size_t i = 0; i < sizeof notes / sizeof *notes && !again; i++) {
         if (!notes[i])
             continue;

@@ -347,7 +347,7 @@ static int add_all(struct layers *l, struct policy_builder *b, struct err *e)
     for (size_t i = 0; i < l->n_flags; i++) {
         const struct layer_flag *f = &l->flags[i];
         char said[128];
-        snprintf(said, sizeof said, "%s%s", f->wish ? "wish " : "--", f->name);
+        snprintf(said, sizeof said, "%s%s", f->wish ? "request " : "--", f->name);
         int r =
             f->wish ? policy_add_wish(b, f->name, f->value, said, e) : policy_add_flag(b, f->name, f->value, said, e);
         if (r < 0)

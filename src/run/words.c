@@ -134,9 +134,13 @@ void words_header(const struct plan *plan, struct buf *out)
     if (p->guard != GUARD_STRICT)
         buf_printf(out, "; guard %s", guards[p->guard]);
     header_limits(&p->limits, out);
-    if (plan->lost) {
+    /* What was asked for is said as what it is. */
+    const features lost = plan->lost & ~(F(HOST_NETWORK) | F(NESTED_USERNS));
+    if (plan->lost & F(NESTED_USERNS))
+        buf_text(out, "; nested namespaces allowed");
+    if (lost) {
         buf_text(out, "; without ");
-        words_features(out, plan->lost);
+        words_features(out, lost);
     }
     if (plan->read_on_every_open && plan->read_on_every_open[0]) {
         buf_text(out, "; every open is checked (");
@@ -301,7 +305,14 @@ void words_limit(const struct box_result *r, const struct limits *l, struct buf 
     const char *who = r->session ? "command" : "box"; /* a command in a session has limits of its own */
 
     switch (r->limit) {
-    case BOX_LIMIT_NONE:
+    case BOX_LIMIT_NONE: /* a full file system of the box's own raises no event */
+        if (r->end == BOX_EXITED && r->code != 0 && l->disk.asked && l->disk.value != LIMIT_NONE && !r->session) {
+            buf_text(out,
+                     "disk: a file of the box, and its /tmp and other private places together, hold no more than ");
+            buf_amount(out, l->disk.value);
+            buf_text(out, "; if the command had no space left, allow more with --disk ");
+            buf_amount(out, l->disk.value * 2);
+        }
         return;
     case BOX_LIMIT_MEMORY:
         if (l->memory.value == LIMIT_NONE) { /* of a command: its session's machine has no more */

@@ -142,7 +142,8 @@ static void trim(struct buf *b, bool truncated)
 static void conclude(struct box *b)
 {
     struct box_result *r = b->result;
-    bool disk_signal = r->status_known && r->by_signal && r->code == SIGXFSZ && b->means.disk_asked;
+    /* Of the command itself, or of one that a shell started. */
+    bool disk_signal = r->status_known && b->means.disk_asked && r->code == (r->by_signal ? SIGXFSZ : 128 + SIGXFSZ);
 
     if (b->hit.limit == BOX_LIMIT_NONE && disk_signal)
         b->hit.limit = BOX_LIMIT_DISK;

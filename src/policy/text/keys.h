@@ -26,7 +26,7 @@ enum key_tighten {
 
 #define POLICY_KEYS(X)                                                                                                 \
     X(VERSION, "version", NULL, "1", TYPE_COUNT, NULL, false, true, TIGHTEN_SKIP,                                      \
-      "Version of check, print and convert policies; 1.")                                                              \
+      "Version of the policy language; 1.")                                                                            \
     X(EXTENDS, "extends", "profile", "NAME", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,                              \
       "Start from this built-in profile or policy file.")                                                              \
     X(WORKSPACE, "workspace", "workspace", "DIR", TYPE_PATH, NULL, false, true, TIGHTEN_NEVER,                         \
