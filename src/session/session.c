@@ -704,7 +704,7 @@ static int stop_living(const struct session_place *p, struct arena *mem, struct 
 }
 
 /* In good order: what it stored waits for the next of that name. */
-static void mark_stopped(const struct session_place *p)
+void session_mark_stopped(const struct session_place *p)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/stopped", p->state);
@@ -716,6 +716,19 @@ bool session_is_stopped(const struct session_place *p)
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/stopped", p->state);
     return access(path, F_OK) == 0;
+}
+
+/* Who wants it to end is not told how to start it. */
+static int nothing_to_stop(const struct session_place *p, bool was, struct err *e)
+{
+    char name[80];
+    shown(p, name);
+    if (was)
+        (void)err_say(e, ERR_SYSTEM, "session '%s' has ended already; delete it with: pinfold session rm '%s'", name,
+                      name);
+    else
+        (void)err_say(e, ERR_POLICY, "there is no session '%s'; list sessions with: pinfold session list", name);
+    return -ENOENT;
 }
 
 int pinfold_session_stop(const struct pinfold_session_options *options, int remove, struct pinfold_error *error)
@@ -743,11 +756,9 @@ int pinfold_session_stop(const struct pinfold_session_options *options, int remo
             r = err_wrap(&e, r, "the session has ended but was not removed");
     }
     if (r == 0 && there && !remove)
-        mark_stopped(&s->place);
-    if (r == -ENOENT || (r == 0 && !there)) {
-        r = session_gone(&s->place, s->mem, &e);
-        r = r == -ESTALE ? -ENOENT : r;
-    }
+        session_mark_stopped(&s->place);
+    if (r == -ENOENT || (r == 0 && !there))
+        r = nothing_to_stop(&s->place, r == 0, &e);
     pinfold_session_free(s);
     return tell(error, &e, r);
 }

@@ -31,3 +31,5 @@ struct session_limit {
 bool session_over(const struct session_place *p, struct arena *mem, struct session_limit *ret);
 /* Whether it ended regularly: because somebody stopped it, or by its own limits. */
 bool session_is_stopped(const struct session_place *p);
+/* Notes that it ended regularly, or is to be treated so: its record stays until somebody removes it. */
+void session_mark_stopped(const struct session_place *p);
