@@ -253,6 +253,8 @@ int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_opti
                                      .foreground = o.foreground != 0,
                                      .caller_id = o.id},
                          .session = result->session,
+                         .scope = session->record.scope,
+                         .workspace = session->record.workspace,
                          .limits = result->terms.limits,
                          .cwd = o.cwd,
                          .sessiond = session->record.pid,

@@ -85,7 +85,7 @@ void denial_log(struct box *b, const struct denial *d)
     struct audit_event event = {.id = b->result->id,
                                 .caller_id = b->result->caller_id,
                                 .session = b->spec ? b->spec->session : b->exec->session,
-                                .scope = b->spec ? b->spec->scope : NULL,
+                                .scope = b->spec ? b->spec->scope : b->exec->scope,
                                 .kind = d->kind,
                                 .action = d->action,
                                 .target = d->target,
@@ -100,7 +100,7 @@ void denial_log(struct box *b, const struct denial *d)
                                 .remedy = d->remedy,
                                 .no = box_errno_name(d->no),
                                 .monitor = d->seen,
-                                .workspace = b->spec ? b->spec->start.plan->workspace : NULL,
+                                .workspace = b->spec ? b->spec->start.plan->workspace : b->exec->workspace,
                                 .chain = &b->result->chain,
                                 .count = d->count,
                                 .pid = d->pid};
