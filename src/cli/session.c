@@ -214,6 +214,7 @@ static int ensure(struct ask *a, const char *name, struct pinfold_session **ret,
                                               .options = a->policy,
                                               .settings_format = a->settings_format,
                                               .text = a->text,
+                                              .cwd = a->start_in,
                                               .no_layers = a->no_layers};
     struct pinfold_policy *policy;
     int r = pinfold_policy_load(&po, &policy, error);
@@ -254,6 +255,11 @@ int start_session(struct ask *a, const char *name)
     struct pinfold_error error = {0};
     struct pinfold_session *session;
     int r = ensure(a, name, &session, &error);
+    if (r < 0 && a->start_in)
+        complain(
+            "session '%s' cannot be started as before; to start it as one of this directory: pinfold session start "
+            "--recreate '%s'",
+            name, name);
     if (r < 0)
         return fail(&error); /* nothing is sought here, so it is never that there is none */
     pinfold_session_free(session);
@@ -266,7 +272,10 @@ static int session_start(struct ask *a)
         complain("session start: exactly one name is required (pinfold session start [OPTIONS] NAME)");
         return STATUS_USAGE;
     }
-    return start_session(a, a->words[1]);
+    struct pinfold_report *before;
+    int status = again_begin(a, a->words[1], &before) ? start_session(a, a->words[1]) : STATUS_USAGE;
+    pinfold_report_free(before);
+    return status;
 }
 
 static int session_list(struct ask *a)
@@ -372,9 +381,12 @@ int verb_session(struct ask *a)
     for (size_t i = 0; a->n_words && i < sizeof parts / sizeof *parts; i++) {
         if (!same(a->words[0], parts[i].name))
             continue;
-        if (!a->dry_run || same(a->words[0], "prune"))
+        const char *wrong = a->dry_run && !same(a->words[0], "prune")     ? "--dry-run is for prune"
+                            : a->as_before && !same(a->words[0], "start") ? "--as-before is for start"
+                                                                          : NULL;
+        if (!wrong)
             return parts[i].run(a);
-        complain("session %s: --dry-run is for prune", a->words[0]);
+        complain("session %s: %s", a->words[0], wrong);
         return STATUS_USAGE;
     }
     complain("session %s: one of start, list, show, stop, rm, prune, update", a->n_words ? a->words[0] : "what");

@@ -261,7 +261,7 @@ static void session_limit(const struct box_result *r, struct buf *out)
         buf_amount(out, r->session_limit);
     buf_text(out, " and was stopped, with this command; start it again with a higher limit: pinfold session start '");
     words_safe(out, r->session);
-    buf_printf(out, "' --%s ", flag);
+    buf_printf(out, "' --as-before --%s ", flag);
     if (r->limit == BOX_LIMIT_PROCESSES)
         buf_printf(out, "%" PRIu64, r->session_limit * 2);
     else
