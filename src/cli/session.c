@@ -206,6 +206,16 @@ static void say_plainly(void *ctx, enum pinfold_say what, const char *sentence)
     complain("%s", sentence);
 }
 
+/* A project's session is recreated by ending it: its verbs have no options. */
+static void project_stop_first(const struct ask *a, struct pinfold_error *error)
+{
+    char *at = strstr(error->text, "recreate the session with: --recreate");
+    size_t room = at ? sizeof error->text - (size_t)(at - error->text) : 0;
+    if (at)
+        snprintf(at, room, "end it first with: pinfold stop%s%s%s", a->branch ? " --branch '" : "",
+                 a->branch ? a->branch : "", a->branch ? "'" : "");
+}
+
 static int ensure(struct ask *a, const char *name, struct pinfold_session **ret, struct pinfold_error *error)
 {
     struct pinfold_session_options o = session_options(a, name);
@@ -222,6 +232,8 @@ static int ensure(struct ask *a, const char *name, struct pinfold_session **ret,
         return r;
     r = pinfold_session_ensure(policy, &o, ret, error);
     pinfold_policy_free(policy);
+    if (r == -ESTALE && a->ensured)
+        project_stop_first(a, error);
     if (r == 0 && a->ensured)
         a->ensured(a);
     return r;
@@ -353,7 +365,7 @@ static int session_update(struct ask *a)
     }
     if (settled) {
         complain("session update: --%s cannot be changed while the box runs: its sockets are created with the box's "
-                 "network; recreate the session with: pinfold run --session NAME --recreate --%s ...",
+                 "network; recreate the session with: pinfold session start NAME --as-before --recreate --%s ...",
                  settled, settled);
     } else if (!good) {
         complain("session update: pinfold session update NAME [--allow HOST]... [--deny HOST]...");

@@ -591,8 +591,9 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
     if (found == OTHER_POLICY && !recreate) {
         (void)err_say(e, ERR_REFUSED,
                       "session '%s' runs with another policy, engine or image (time-outs may differ); run with the "
-                      "session's own policy: pinfold exec '%s' COMMAND, or recreate the session with: --recreate",
-                      shown(&s->place, name), name);
+                      "session's own policy: pinfold exec '%s' COMMAND, end it: pinfold session stop '%s', or "
+                      "recreate the session with: --recreate",
+                      shown(&s->place, name), name, name);
         return -ESTALE;
     }
     if (found != NOT_THERE)
