@@ -12,6 +12,7 @@
 #include "protocol/control.h"
 #include "protocol/egress.h"
 #include "match/path.h"
+#include "pinfold.h"
 
 void words_safe(struct buf *out, const char *text)
 {

@@ -11,7 +11,7 @@
 
 extern char **environ;
 
-/* The options as they were; a variable's value, which is not known, is in no digest. */
+/* The options as they were; NULL if a variable's value, which is in the digest, was not written down. */
 static const struct pinfold_option *options_again(const struct record *r, struct pinfold_policy_options *po,
                                                   struct arena *mem)
 {
@@ -21,6 +21,8 @@ static const struct pinfold_option *options_again(const struct record *r, struct
     for (size_t i = 0; list && i < r->n_asked; i++) {
         const struct asked_option *a = &r->asked[i];
         bool skip = !a->name;
+        if (a->unkept)
+            return NULL;
         for (size_t k = 0; !skip && k < sizeof own / sizeof *own; k++)
             skip = same(a->name, own[k]);
         if (skip)
@@ -29,8 +31,6 @@ static const struct pinfold_option *options_again(const struct record *r, struct
             po->settings_format = a->value;
         else if (same(a->name, "no-layers"))
             po->no_layers = 1;
-        else if (a->unkept)
-            list[n++] = (struct pinfold_option){a->name, arena_printf(mem, "%s=", a->value)};
         else
             list[n++] = (struct pinfold_option){a->name, a->value};
     }
