@@ -339,10 +339,10 @@ PINFOLD_PUBLIC int pinfold_session_list(const struct pinfold_session_options *op
 
 /*
  * Removes what sessions and runs with a dead owner left behind (boxes, containers, volumes, directories) and the caches
- * of projects whose directory is gone. `ret` is JSON, malloc()ed: "removed", "removed_from_engines", "kept" (what has
- * to wait, and why), "caches" ("workspace", "bytes" freed, "whole"), "not_asked" (container daemons that do not
- * answer), "not_asked_news" (those of them that no earlier call reported: "why", "note", and the file to delete so that
- * pinfold forgets the daemon).
+ * of projects whose directory is gone. `ret` is JSON, malloc()ed: "removed", "removed_from_engines", "kept" (sessions
+ * with storage whose owner is dead, each said once, with the reason), "caches" ("workspace", "bytes" freed, "whole"),
+ * "not_asked" (container daemons that do not answer), "not_asked_news" (those of them that no earlier call reported:
+ * "why", "note", and the file to delete so that pinfold forgets the daemon).
  */
 PINFOLD_PUBLIC int pinfold_session_prune(char **ret, struct pinfold_error *error);
 /* The same JSON without removing anything; "bytes" and "whole" are null. malloc()ed. */

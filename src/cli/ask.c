@@ -224,6 +224,7 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                     {"no-layers", offsetof(struct ask, no_layers)},
                     {"sandbox", offsetof(struct ask, sandbox)},
                     {"recreate", offsetof(struct ask, recreate)},
+                    {"as-before", offsetof(struct ask, as_before)},
                     {"managed", offsetof(struct ask, managed)},
                     {"dry-run", offsetof(struct ask, dry_run)},
                     {"detach", offsetof(struct ask, detach)},

@@ -89,6 +89,8 @@ struct ask {
     const char *cow_from;       /* a layer that the one of `cow` stands on; or NULL */
     const char *cow, *cow_then; /* of run: "" without a name, or NULL; what becomes of the layer, or NULL: it is kept */
     bool sandbox, recreate, detach, all;
+    bool as_before;       /* session start: with what it was started with, too */
+    const char *start_in; /* where that was; NULL: here */
     const char *mode; /* of files */
     bool parents;
     bool force;              /* of init, rm and agent-init-config */
@@ -193,6 +195,11 @@ bool project_branch_run(struct ask *a);
 int project_shell(struct ask *a);
 /* Finds or starts the session; prints errors. Returns the exit status. */
 int start_session(struct ask *a, const char *name);
+/*
+ * Makes `a` ask for what the session of that name was started with, if it has ended and nothing else is asked for, or with
+ * --as-before; false with a message. `ret`, to be freed once it is started, holds the texts; or NULL.
+ */
+bool again_begin(struct ask *a, const char *name, struct pinfold_report **ret);
 int verb_session(struct ask *a);
 int verb_exec(struct ask *a);
 int verb_job(struct ask *a);

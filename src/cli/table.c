@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 
 static const char *const session_parts[] = {"start [OPTIONS] NAME",
-                                            "start a session, or find the running one; options as for run",
+                                            "start it, if it has ended as before, or find it; options as for run",
                                             "list [--json|--names]",
                                             "all of them",
                                             "show [--json] NAME",
@@ -151,6 +151,8 @@ const struct own_flag own_flags[] = {
      "After --cow: ask, keep the layer (default), apply it if the command ended with status 0, or remove it."},
     {0, "recreate", NULL, VERB_RUN | VERB_SHELL | VERB_SESSION,
      "Recreate the session if its policy, engine or image differs."},
+    {0, "as-before", NULL, VERB_SESSION,
+     "start: with the options of its last start, too; those given now are added, or replace one that is given once."},
     {0, "scope", "OWNER", VERB_RUN | VERB_SHELL | VERB_WHY | VERB_SESSION | VERB_EXEC | VERB_JOB | VERBS_OF_FILES,
      "Use this owner's sessions; owners have separate session names."},
     {0, "dry-run", NULL, VERB_SESSION | VERB_HOOK | VERB_LAYERS,

@@ -260,6 +260,8 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
         }
         buf_free(&words);
         words_denial(&r->denials[i], terms->policy, &words);
+        if (r->session)
+            words_in_session(&r->denials[i], r->session, terms->net, &words);
         say(o, PINFOLD_SAY_NOTE, &words);
         said++;
     }

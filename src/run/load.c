@@ -486,6 +486,42 @@ static bool is_said_whole(const struct pinfold_policy_options *o)
     return whole;
 }
 
+static bool keep_asked(struct layers *l, const char *name, const char *value)
+{
+    const char *equals = value && same(name, "env") ? strchr(value, '=') : NULL;
+    struct layer_flag *flag = arena_push(l->mem, &l->asked, &l->n_asked, sizeof *flag);
+    if (!flag)
+        return false;
+    flag->name = arena_text(l->mem, name);
+    flag->value = equals  ? arena_str(l->mem, (struct str){value, (size_t)(equals - value)})
+                  : value ? arena_text(l->mem, value)
+                          : NULL;
+    flag->wish = equals != NULL;
+    return !arena_failed(l->mem);
+}
+
+/* What a session that is started again is to ask for; a text or a wish cannot be written on a command line. */
+static int keep_all_asked(struct layers *l, const struct pinfold_policy_options *o, struct err *e)
+{
+    bool kept = true;
+    if (o->text || o->settings_text || (o->wishes && o->wishes->name))
+        return 0;
+    if (o->profile)
+        kept = keep_asked(l, "profile", o->profile[0] ? o->profile : "none");
+    if (o->no_layers)
+        kept = kept && keep_asked(l, "no-layers", NULL);
+    for (const char *const *f = o->files; kept && f && *f; f++)
+        kept = keep_asked(l, "policy", *f);
+    if (o->settings_format)
+        kept = kept && keep_asked(l, "from", o->settings_format);
+    if (o->settings)
+        kept = kept && keep_asked(l, "settings", o->settings);
+    for (const struct pinfold_option *f = o->options; kept && f && f->name; f++)
+        kept = keep_asked(l, f->name, f->value);
+    l->asked_whole = kept;
+    return kept ? 0 : no_memory(e);
+}
+
 int layers_load(const struct pinfold_policy_options *o, struct arena *mem, struct layers *ret,
                 struct policy **ret_policy, struct err *e)
 {
@@ -516,6 +552,8 @@ int layers_load(const struct pinfold_policy_options *o, struct arena *mem, struc
         r = judge_here(&l, e);
     if (r == 0)
         r = judge_files(&l, p, e);
+    if (r == 0)
+        r = keep_all_asked(&l, o, e);
     if (r < 0) {
         policy_free(p);
         return r;

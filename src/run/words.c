@@ -12,6 +12,7 @@
 #include "protocol/control.h"
 #include "protocol/egress.h"
 #include "match/path.h"
+#include "pinfold.h"
 
 void words_safe(struct buf *out, const char *text)
 {
@@ -289,7 +290,7 @@ static void session_limit(const struct box_result *r, struct buf *out)
         buf_amount(out, r->session_limit);
     buf_text(out, " and was stopped, with this command; start it again with a higher limit: pinfold session start '");
     words_safe(out, r->session);
-    buf_printf(out, "' --%s ", flag);
+    buf_printf(out, "' --as-before --%s ", flag);
     if (r->limit == BOX_LIMIT_PROCESSES)
         buf_printf(out, "%" PRIu64, r->session_limit * 2);
     else
@@ -317,7 +318,9 @@ void words_limit(const struct box_result *r, const struct limits *l, struct buf 
     case BOX_LIMIT_MEMORY:
         if (l->memory.value == LIMIT_NONE) { /* of a command: its session's machine has no more */
             buf_text(out, "memory: the command used all of its session's memory and was ended; recreate the session "
-                          "with more: --memory SIZE --recreate");
+                          "with more: pinfold session start '");
+            words_safe(out, r->session ? r->session : "NAME");
+            buf_text(out, "' --as-before --recreate --memory SIZE");
             return;
         }
         buf_printf(out, "memory: the %s used more than ", who);
@@ -658,6 +661,42 @@ void words_denial(const struct denial *d, const struct policy *policy, struct bu
         }
     } else {
         rule_remedy(d, out);
+    }
+}
+
+/* The option that a sentence offers, after "with" or a colon; "" if none. */
+static void offered_option(const char *sentence, char name[32])
+{
+    const char *last = NULL;
+    for (const char *at = strstr(sentence, " --"); at; at = strstr(at + 1, " --")) {
+        if ((at - sentence >= 4 && memcmp(at - 4, "with", 4) == 0) || (at > sentence && at[-1] == ':'))
+            last = at + 3;
+    }
+    const size_t n = last ? strspn(last, "abcdefghijklmnopqrstuvwxyz-") : 0;
+    snprintf(name, 32, "%.*s", (int)n, n ? last : "");
+}
+
+void words_in_session(const struct denial *d, const char *session, enum net_mode net, struct buf *out)
+{
+    const struct pinfold_option_info *o = NULL;
+    char name[32];
+    offered_option(buf_cstr(out), name);
+    for (size_t i = 0; name[0] && (o = pinfold_option_at(i)) != NULL; i++) {
+        if (o->name && same(o->name, name))
+            break;
+    }
+    if (!o)
+        return;
+    if (same(name, "allow") && same(d->kind, "network") && net == NET_ALLOW) {
+        buf_text(out, " (an option of: pinfold session update '");
+        words_safe(out, session);
+        buf_text(out, "')");
+    } else if (str_starts(str_of(session), STR("agent-sandbox-"))) { /* of a project, which starts it from its policy */
+        buf_printf(out, " (in .pinfold/policy.yaml: %s; then end the session: pinfold stop)", o->key);
+    } else {
+        buf_text(out, " (an option of: pinfold session start '");
+        words_safe(out, session);
+        buf_text(out, "' --as-before --recreate)");
     }
 }
 

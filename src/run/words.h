@@ -28,6 +28,9 @@ void words_left(const struct left_behind *l, struct buf *out);
 /* `policy`: for the names that it guards; or NULL. */
 void words_denial(const struct denial *d, const struct policy *policy, struct buf *out);
 
+/* How a session gets the option that such a sentence ends with: its own commands have none of the policy's. */
+void words_in_session(const struct denial *d, const char *session, enum net_mode net, struct buf *out);
+
 /* Appends `text` with control characters and invalid UTF-8 written as \xNN. */
 void words_safe(struct buf *out, const char *text);
 void words_duration(struct buf *out, uint64_t us);   /* 850 ms, 12.3 s, 4m10s */

@@ -419,5 +419,7 @@ void built_frame(struct box *b, const struct denial_frame *f, size_t n); /* FRAM
 void denial_built(struct box *b, bool failed);                           /* once, at the end of the command */
 /* A command failed in a box without a network after it tried to use one. `told`: a refused connection waits for its end. */
 void denial_offline(struct box *b, bool told);
+/* In a session without a monitor: told to the session daemon, which keeps it for the end of the command. */
+void offline_in_session(struct box *b, const struct denial_frame *f);
 void denial_end(struct box *b);
 void denial_free_all(struct box_result *r);

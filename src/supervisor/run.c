@@ -353,7 +353,7 @@ int box_keep_rules(struct box *b, const char *lines, struct err *e)
     if (!b->live || b->egress.pid <= 0)
         return err_say(e, ERR_POLICY,
                        "no network rules to change: the session's network is not 'allow' (recreate it with: pinfold "
-                       "session start NAME --net allow --recreate)");
+                       "session start NAME --as-before --net allow --recreate)");
     int r = each_rule(b->live, str_of(lines), false, NULL, e);
     if (r == 0)
         r = each_rule(b->live, str_of(lines), true, &changed, e);

@@ -293,7 +293,8 @@ struct box_exec {
     int (*send)(void *ctx, const int stdio[3], bool tty, unsigned rows, unsigned columns, uint32_t umask,
                 int *ret_socket, struct err *e);
     void *send_ctx;
-    const char *session; /* its name, for the audit log */
+    const char *session; /* its name, for the audit log, and the owner of that; its box's workspace */
+    const char *scope, *workspace;
 };
 /* -ESTALE with a message if the session had already ended; if it ends meanwhile, the end is BOX_LOST. */
 int box_exec(const struct box_exec *exec, struct box_result *ret, struct err *e);

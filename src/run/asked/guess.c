@@ -93,6 +93,7 @@ static void log_late(struct guessing *g, const struct denial *d)
     struct box_result *r = &g->result->box;
     const struct audit_event event = {.id = r->id,
                                       .caller_id = r->caller_id,
+                                      .session = r->session,
                                       .kind = d->kind,
                                       .action = d->action,
                                       .target = d->target,
@@ -325,6 +326,12 @@ static void try_pending(struct guessing *g)
         if (monitor_explain(&m, &call, g->mem, &d, &action) == EXPLAINED_DENIAL && box_result_deny(r, &d))
             log_late(g, &d);
     }
+}
+
+bool guess_is_worth_it(const struct box_result *r)
+{
+    size_t at, n;
+    return r->end == BOX_EXITED && r->code != 0 && (r->exec_errno || errno_in(buf_view(&r->err), &at, &n));
 }
 
 /* Whether there is anything to guess from. */
