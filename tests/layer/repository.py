@@ -348,6 +348,7 @@ git commit -q --allow-empty -m top; rm -rf aside; mkdir table/.git/reftable; ech
         now = git(layer, "for-each-ref", "--format=%(objectname) %(refname)", cwd=sub) + git(layer, "symbolic-ref", "HEAD", cwd=sub) + git(layer, "diff", "--cached", "--name-only", cwd=sub)
         check(now == seen, "lib/sub is as the box left it", now, seen)
         check(git(layer, "log", "-1", "--format=%s", cwd=other) == "host\n" and "box\n" in git(layer, "log", "--all", "--format=%s", cwd=other), "other keeps the host's")
+        check("made/.git/" not in err, "all of one that the box has made is refused at once", err)
         check(".idea/in/.git: it lies below a guarded name" in err and git(layer, "log", "-1", "--format=%s", cwd=os.path.join(layer.work, ".idea/in")) == "one\n", "guarded", err)
         for at in (sub, other, layer.work):
             sound(layer, at, cwd=at)
