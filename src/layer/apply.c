@@ -217,7 +217,12 @@ static int add_repositories(struct making_ops *m, const struct changes *all, con
         const char *git = arena_printf(m->mem, "%s/" REPO_DIR, inside[i]);
         if (!git)
             return apply_no_memory(m->t, m->e);
-        if (path_wanted(git, ask->paths, NULL))
+        bool exact;
+        if (!path_wanted(git, ask->paths, &exact))
+            continue;
+        if (!exact && repo_guarded(m->t, inside[i]))
+            r = refuse_path(m, git, "it lies below a guarded name; to apply it, name its .git itself");
+        else
             r = add_inside(m, all, ask, inside[i], &more.parts);
     }
     return r;

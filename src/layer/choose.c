@@ -32,17 +32,20 @@ static const char *git_why_not(const struct change *c, bool exact)
     }
 }
 
-/* Whether it lands with its repository, or not at all. */
-static bool in_wanted_unit(const char *path, const char *const *paths)
+/* Whether it lands with its repository, or not at all: of one that the box has made inside of the workspace everything. */
+static bool in_wanted_unit(const struct changes *all, const char *path, const char *const *paths)
 {
     char git[LAYER_PATH_MAX];
     const size_t n = repo_inside(path);
     const enum repo_part part = repo_part_of(path);
-    if ((part != REPO_UNIT && part != REPO_PASSING) || n + sizeof REPO_DIR > sizeof git)
+    if (part == REPO_NOT || (part == REPO_OTHER && n == 0) || n + sizeof REPO_DIR > sizeof git)
         return false;
     memcpy(git, path, n);
     memcpy(git + n, REPO_DIR, sizeof REPO_DIR);
-    return path_wanted(git, paths, NULL);
+    if (!path_wanted(git, paths, NULL))
+        return false;
+    const struct change *c = part == REPO_OTHER ? changes_find(all, git) : NULL;
+    return part != REPO_OTHER || (c && c->kind == CHANGE_ADDED);
 }
 
 const char *layer_why_not(const struct change *c, bool exact)
@@ -70,7 +73,7 @@ static int choose(const struct changes *all, const char *const *paths, bool repo
         bool exact;
         if (!path_wanted(c->path, paths, &exact))
             continue;
-        if (repository && in_wanted_unit(c->path, paths))
+        if (repository && in_wanted_unit(all, c->path, paths))
             continue;
         const char *why = layer_why_not(c, exact);
         if (why && outcome_refuse(mem, ret, c->path, why) < 0)

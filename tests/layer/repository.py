@@ -276,6 +276,28 @@ def cases(c):  # noqa: C901
         script = "sed -i 's/line 3$/box/' first; echo edited; read go; sed -i 's/line 3$/box/' second"
         box = subprocess.Popen([kit.PINFOLD, "run", "-q", "--cow=it", "--", "sh", "-ec", script], cwd=layer.work, env=layer.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         check(box.stdout.readline() == b"edited\n", "the box")
+        wait(layer)
+        host(layer, "first")
+        host(layer, "second")
+        box.communicate(b"go\n")
+        check(box.returncode == 0, "the box", box.returncode)
+        merged(layer)
+        layer.pinfold("discard", "it")
+        subprocess.run(["git", "checkout", "-q", "."], cwd=layer.work, env=dict(layer.env, **GIT), check=True)
+        time.sleep(0.02)
+        layer.pinfold("session", "start", "--no-layers", "--cow", "s")
+        try:
+            layer.pinfold("exec", "s", "--", "sed", "-i", "s/line 3$/box/", "first")
+            wait(layer)
+            host(layer, "first")
+            host(layer, "second")
+            layer.pinfold("exec", "s", "--", "sed", "-i", "s/line 3$/box/", "second")
+            merged(layer)
+            check(layer.pinfold("exec", "s", "--", "cat", "first")[1].count("box") == 1, "the session's own stays")
+        finally:
+            layer.pinfold("session", "rm", "s", ok=None)
+
+    def wait(layer):
         layer.dir = glob.glob(os.path.join(layer.state, "pinfold", "layers", "*"))[0]
         notes, until = os.path.join(layer.dir, "base-notes"), time.monotonic() + 60
         while not os.path.exists(notes) and time.monotonic() < until:
@@ -283,10 +305,8 @@ def cases(c):  # noqa: C901
         with open(notes) as file:
             text = file.read()
         check(text.endswith(" first\n") and text.count("\n") == 1, "noted while the box lives", text)
-        host(layer, "first")
-        host(layer, "second")
-        box.communicate(b"go\n")
-        check(box.returncode == 0, "the box", box.returncode)
+
+    def merged(layer):
         code, out, err = layer.pinfold("apply", "--merge", "--all", ok=None)
         check(code == 1 and "merged first\n" in out and "second: the host changed it" in err, code, out, err)
         with open(os.path.join(layer.work, "first")) as file:
@@ -297,7 +317,7 @@ def cases(c):  # noqa: C901
         """Repositories inside of the workspace land as units of their own; what git obeys in them never does, nor one that the box has made or replaced."""
         def more(work):
             fill(work, files=3)
-            for name in ("lib/sub", "other", "gone"):
+            for name in ("lib/sub", "other", "gone", ".idea/in"):
                 os.makedirs(os.path.join(work, name))
                 fill(os.path.join(work, name), files=8)
             os.makedirs(os.path.join(work, "table"))
@@ -305,7 +325,7 @@ def cases(c):  # noqa: C901
             with open(os.path.join(work, "table/.git/config"), "a") as file:
                 file.write("[extensions]\n\trefStorage = reftable\n")
         script = f"""(cd lib/sub; {WORK}; git config core.fsmonitor evil; git for-each-ref --format='%(objectname) %(refname)'; git symbolic-ref HEAD; git diff --cached --name-only) >seen
-(cd other; git commit -q --allow-empty -m box); git init -q --template= made; (cd made; git commit -q --allow-empty -m made); mv gone aside; cp -r aside gone; (cd gone; git commit -q --allow-empty -m x)
+(cd other; git commit -q --allow-empty -m box); (cd .idea/in; git commit -q --allow-empty -m box); git init -q --template= made; (cd made; git commit -q --allow-empty -m made); mv gone aside; cp -r aside gone; (cd gone; git commit -q --allow-empty -m x)
 git commit -q --allow-empty -m top; rm -rf aside; mkdir table/.git/reftable; echo x >table/.git/reftable/tables.list; echo y >table/f0"""
         layer = layer_of("inside", script, fill=more)
         sub, other = os.path.join(layer.work, "lib/sub"), os.path.join(layer.work, "other")
@@ -328,6 +348,8 @@ git commit -q --allow-empty -m top; rm -rf aside; mkdir table/.git/reftable; ech
         now = git(layer, "for-each-ref", "--format=%(objectname) %(refname)", cwd=sub) + git(layer, "symbolic-ref", "HEAD", cwd=sub) + git(layer, "diff", "--cached", "--name-only", cwd=sub)
         check(now == seen, "lib/sub is as the box left it", now, seen)
         check(git(layer, "log", "-1", "--format=%s", cwd=other) == "host\n" and "box\n" in git(layer, "log", "--all", "--format=%s", cwd=other), "other keeps the host's")
+        check("made/.git/" not in err, "all of one that the box has made is refused at once", err)
+        check(".idea/in/.git: it lies below a guarded name" in err and git(layer, "log", "-1", "--format=%s", cwd=os.path.join(layer.work, ".idea/in")) == "one\n", "guarded", err)
         for at in (sub, other, layer.work):
             sound(layer, at, cwd=at)
         check(git(layer, "config", "core.fsmonitor", cwd=sub, ok=False) == "" and state(layer, "gone") == before["gone"], "config, and what was replaced")
@@ -338,6 +360,8 @@ git commit -q --allow-empty -m top; rm -rf aside; mkdir table/.git/reftable; ech
         code, out, err = layer.pinfold("apply", "lib/sub/.git", ok=(1,))  # its config
         check(git(layer, "symbolic-ref", "HEAD", cwd=sub) == "refs/heads/main\n" and "feature/x" in git(layer, "branch", cwd=sub) and git(layer, "log", "-1", "--format=%s") == "one\n", "one of them alone", out, err)
         check("lib/sub/.git/index: " not in err, "its index", err)
+        layer.pinfold("apply", ".idea/in/.git")
+        check(git(layer, "log", "-1", "--format=%s", cwd=os.path.join(layer.work, ".idea/in")) == "box\n", "named itself")
         os.rename(other, other + ".old")
         os.rename(os.path.join(layer.work, "gone"), other)
         before = state(layer, "other")

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "layer/repo/repo.h"
+#include "match/path.h"
 #include "sys/fd.h"
 
 #define ONLY_INSIDE (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
@@ -109,6 +110,19 @@ int repo_enter(const struct layer_trees *t, const struct changes *all, const cha
     if (!ret->why && git && may_be_another(t, git, mem))
         ret->why = CONFLICT_ABOVE;
     return arena_failed(mem) ? -ENOMEM : 0;
+}
+
+bool repo_guarded(const struct layer_trees *t, const char *path)
+{
+    const struct str whole = str_of(path);
+    for (size_t i = 0; i < t->n_guarded; i++) {
+        for (size_t at = 0, end; at < whole.n; at++)
+            if ((at == 0 || path[at - 1] == '/') &&
+                names_fit(str_of(t->guarded[i].name), t->guarded[i].pattern, whole, at, &end) &&
+                (end == whole.n || path[end] == '/'))
+                return true;
+    }
+    return false;
 }
 
 void repo_leave(struct repo_within *r)

@@ -96,6 +96,8 @@ struct repo_within {
 int repo_enter(const struct layer_trees *t, const struct changes *all, const char *path, struct arena *mem,
                struct repo_within *ret);
 void repo_leave(struct repo_within *r);
+/* Whether a directory is one with a guarded name, or below one; wherever the policy guards the name. */
+bool repo_guarded(const struct layer_trees *t, const char *path);
 /* Names what was made and said of it (in `out`, beyond `from`) by paths of the workspace. -ENOMEM. */
 int repo_name_within(const struct repo_within *r, struct apply_more *more, const struct apply_outcome *from,
                      struct apply_outcome *out, struct arena *mem);
