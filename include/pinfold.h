@@ -145,9 +145,10 @@ enum pinfold_answer {
 struct pinfold_denial;
 struct pinfold_run_options {
     size_t size;
-    const char *const *argv; /* NULL-terminated */
-    const char *const *env;  /* from which the policy selects variables; NULL: the caller's */
-    const char *cwd;         /* a path in the box; NULL: the policy's */
+    const char *const
+        *argv; /* NULL-terminated; empty or NULL: the image's own (ENTRYPOINT and CMD), for engines with images */
+    const char *const *env; /* from which the policy selects variables; NULL: the caller's */
+    const char *cwd;        /* a path in the box; NULL: the policy's */
     /* -1: /dev/null for stdin. Output descriptors are ignored with `capture`. Used only if `use_fds` is set;
        otherwise the box gets the caller's 0, 1 and 2 */
     int stdin_fd, stdout_fd, stderr_fd;
@@ -207,7 +208,8 @@ struct pinfold_run_options {
      * With `ask`: it is also called for a write to a regular file that is there and that only its place keeps the box from
      * writing: `how` is "write", `target` its path. What it allows is opened by pinfold, this one time, as the object that
      * `target` named when the question was made. Never called for what a rule hides, protects or guards, and for files with
-     * several names.
+     * several names. With `cow` it is the file itself that is written, not the layer. Nobody is asked about commands in sessions:
+     * their writes are refused as always.
      */
     int ask_writes;
 };

@@ -97,8 +97,14 @@ int engine_verdict(const struct plan *p, uint32_t where, int no, struct err *e)
         const struct step *s = plan_steps(p->image) + where;
         char origin[256];
         if (s->kind == STEP_CWD) {
-            int r = err_sys(e, ERR_POLICY, no, "the start directory '%s' (cwd), as the box sees it",
-                            plan_string(p->image, s->a));
+            const struct image_fact *image = p->facts->image;
+            const char *dir = plan_string(p->image, s->a);
+            const bool of_image = image && image->workdir && same(image->workdir, dir);
+            int r = err_sys(e, ERR_POLICY, no, "the %s '%s'%s, as the box sees it",
+                            of_image ? "image's WORKDIR" : "start directory", dir, of_image ? "" : " (cwd)");
+            if (of_image)
+                return err_hint(e, r,
+                                "create it in the Dockerfile (RUN mkdir), or choose another directory with --cwd");
             return err_hint(e, r, "use a directory that exists in the box, or omit cwd to start in the workspace");
         }
         buf_printf(&line, "step %u, ", where + 1);

@@ -59,6 +59,15 @@ enum verb_id {
     (VERB_RUN | VERB_SHELL | VERB_EXPLAIN | VERB_WHY | VERB_SHOW_RUN | VERB_POLICY | VERB_SESSION | VERB_MCP |         \
      VERB_START | VERB_LEARN)
 
+/* What is said of images: for build-base, build, image check and init. */
+enum { IMAGE_TOOLS = 4 };
+struct image_said {
+    const char *engine, *tag, *base_tag, *base_image, *network;
+    const char *versions[IMAGE_TOOLS]; /* claude-code, codex, git-delta, ast-grep */
+    const char **build_args;
+    size_t n_build_args;
+};
+
 /* The parsed command line. Arrays have room for all of argv; strings point into argv. */
 struct ask {
     enum verb_id verb;
@@ -87,7 +96,8 @@ struct ask {
     const char *branch;      /* of a project's verbs; apply: a new branch gets the changes */
     const char *session_dir; /* where commands of a session that is started begin; NULL: as its policy says */
     void (*ensured)(const struct ask *a); /* called when the session was found or started, or NULL */
-    bool managed;                         /* of hook */
+    struct image_said image;
+    bool managed; /* of hook */
     bool json, names, last, quiet, verbose, show_values, no_layers, origins, verify, head, follow, remove, dry_run;
     const char *agent; /* VERB_START: its name */
     bool unattended, explain;
@@ -168,6 +178,9 @@ int verb_help(struct ask *a);
 int verb_mcp(struct ask *a);
 int verb_init(struct ask *a);
 int verb_project(struct ask *a);
+int verb_image(struct ask *a); /* also build-base and build */
+/* Whether this verb has the options for images that were said; false with a message. */
+bool image_said_fits(const struct ask *a);
 /* The directory that was named, or the current one, by its real path; false with a message. `words`: how many may be named. */
 bool project_directory(const struct ask *a, int first, char real[PATH_MAX]);
 /* Makes `a` the session of that project, or of --branch in it, which is prepared first; false with a message. */

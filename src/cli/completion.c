@@ -33,6 +33,7 @@ static const struct {
                 {VERB_PROJECT, {WORD_FILE}, NULL},
                 {VERB_PROJECT, {WORD_BRANCH, WORD_FILE}, NULL, "checkout"},
                 {VERB_PROJECT, {WORD_PART, WORD_NONE}, "list rm", "volume"},
+                {VERB_PROJECT, {WORD_PART, WORD_FILE}, "check", "image"},
                 {VERB_SESSION, {WORD_PART, WORD_SESSION}, "start list show stop rm prune update"},
                 {VERB_EXEC, {WORD_SESSION, WORD_COMMAND}, NULL},
                 {VERB_JOB, {WORD_PART, WORD_SESSION, WORD_NONE}, "list attach output kill"},

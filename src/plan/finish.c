@@ -53,7 +53,9 @@ static const struct plan_place *region_of(const struct making *m, const char *pa
 
 const char *cwd_of(struct making *m)
 {
-    const char *cwd = m->ask->cwd;
+    const char *cwd = m->ask->cwd, *own = m->ask->of_image && m->facts->image ? m->facts->image->workdir : NULL;
+    if (own && own[0] == '/' && !m->ask->cwd_said)
+        return own; /* the command's words may be relative to it */
     if (!cwd || cwd[0] != '/')
         return path_inside(m, m->workspace);
     const char *inside = path_inside(m, cwd);

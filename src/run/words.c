@@ -182,10 +182,34 @@ void words_missing(const struct policy *p, struct buf *out)
     words_safe(out, first);
 }
 
-void words_entrypoint(const struct plan *plan, struct buf *out)
+/* Of what the image's own program may count on. */
+static void image_terms(const struct plan *plan, const struct image_fact *image, struct buf *out)
+{
+    if (image->workdir && image->workdir[0] && !same(image->workdir, plan->cwd)) {
+        buf_text(out, "the image's WORKDIR '");
+        words_safe(out, image->workdir);
+        buf_text(out, "' is not used: the command starts in '");
+        words_safe(out, plan->cwd);
+        buf_text(out, "'; choose with --cwd");
+    }
+    if (plan_has_image_user(plan))
+        return;
+    buf_text(out, out->n ? "; the image's USER '" : "the image's USER '");
+    words_safe(out, image->user);
+    buf_printf(out, "' is not used: the command runs as %u:%u, so that files in the workspace stay yours",
+               plan->image->uid, plan->image->gid);
+}
+
+void words_image_start(const struct plan *plan, bool own, struct buf *out)
 {
     const struct image_fact *image = plan->facts->image;
-    if (!image || !image->entrypoint || !image->entrypoint[0] || plan->policy->entrypoint != ENTRYPOINT_UNSAID)
+    const bool has = image && image->entrypoint && image->entrypoint[0];
+    if (own || (has && plan->policy->entrypoint == ENTRYPOINT_IMAGE)) {
+        if (image)
+            image_terms(plan, image, out);
+        return;
+    }
+    if (!has || plan->policy->entrypoint != ENTRYPOINT_UNSAID)
         return;
     buf_text(out, "the image's ENTRYPOINT '");
     words_safe(out, image->entrypoint[0]);

@@ -151,7 +151,8 @@ enum key_tighten {
     X(PULL, "pull", "pull", "WHEN", TYPE_CHOICE, "never|missing|always", false, true, TIGHTEN_RANK,                    \
       "Whether docker or podman may pull the image before the start; default: never.")                                 \
     X(ENTRYPOINT, "entrypoint", "entrypoint", "WHICH", TYPE_CHOICE, "none|image", false, true, TIGHTEN_RANK,           \
-      "Whether the command is passed to the image's ENTRYPOINT, as docker run does; default: none.")                   \
+      "Whether the command is passed to the image's ENTRYPOINT, as docker run does; default: none. Without a "         \
+      "command, the image's own runs.")                                                                                \
     X(PLATFORM, "platform", "platform", "OS/ARCH", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,                        \
       "Platform of the image, such as linux/arm64, if docker or podman can run it.")                                   \
     X(RUNTIME, "runtime", "runtime", "NAME", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,                              \
