@@ -292,13 +292,31 @@ static int hold_stack(const char *state, struct layer_held *l, bool made, struct
     return r < 0 ? r : stack_hold(l->stack, e);
 }
 
+/* Callers that ask for one name at once find, or make, one layer: the lock is the directory's, until it is held. */
+static int lock_names(const char *state, struct arena *mem, int *ret_lock, struct err *e)
+{
+    const char *path = arena_printf(mem, "%s/" LAYERS, state);
+    int r = path ? make_layers(state, mem, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make a layer");
+    if (r < 0)
+        return r;
+    auto_fd int fd = openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    do
+        r = fd < 0 ? -1 : flock(fd, LOCK_EX);
+    while (r < 0 && fd >= 0 && errno == EINTR);
+    if (r < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot lock '%s'", path);
+    *ret_lock = take_fd(&fd);
+    return 0;
+}
+
 int layer_hold(const char *state, const struct layer_ask *ask, struct arena *mem, struct layer_held *ret, struct err *e)
 {
     struct err none = {0};
+    auto_fd int names = -1;
     *ret = LAYER_HELD;
     ret->ask = *ask;
     int r = ask->name ? check_layer_name(ask->name, e) : -ENOENT;
-    if (r == 0) {
+    if (r == 0 && (r = lock_names(state, mem, &names, e)) == 0) {
         r = layer_open(state, ask->name, ask->workspace, mem, &ret->layer, &none);
         if (r < 0 && r != -ENOENT)
             *e = none;

@@ -83,7 +83,7 @@ static bool names_a_place(const char *path)
     return !same(path, "/");
 }
 
-static bool add(struct merge *m, const char *usual, struct str value, const char *added)
+static bool note_moved(struct merge *m, const char *usual, struct str value, const char *added)
 {
     struct arena *mem = m->p->mem;
     const char *at = value.n ? path_clean_at(mem, m->world->cwd ? m->world->cwd : "/", value) : NULL;
@@ -116,7 +116,8 @@ int moved_find(struct merge *m)
             if (n > LIST_MAX)
                 return err_say(m->e, ERR_POLICY, "%s names more than %d files: pinfold cannot hide them all",
                                variables[i].name, LIST_MAX);
-            if (!add(m, usual, end ? (struct str){from, (size_t)(end - from)} : str_of(from), variables[i].added))
+            if (!note_moved(m, usual, end ? (struct str){from, (size_t)(end - from)} : str_of(from),
+                            variables[i].added))
                 break;
             from = end ? end + 1 : NULL;
         }

@@ -316,11 +316,11 @@ ok "the rest lands when it has ended" test "$(tail -n 1 a)" = held
 "$pinfold" discard >/dev/null 2>&1
 "$pinfold" session start --no-layers --cow=turn s && session exec s -- touch turn && "$pinfold" session stop s
 i=0
-while "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 100 ]; do sleep 0.05; done
+while "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 1000 ]; do sleep 0.05; done
 "$pinfold" run --no-layers -q --cow=turn -- sh -c 'while [ ! -e gone ]; do sleep 0.05; done' >/dev/null 2>&1 &
 running=$!
 i=0
-while ! "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 100 ]; do sleep 0.05; done
+while ! "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 1000 ]; do sleep 0.05; done
 ok "a box that is no session's keeps its layer to itself" says "$("$pinfold" apply turn --all 2>&1)" "is used by a running box"
 kill $running
 wait $running 2>/dev/null
@@ -496,4 +496,19 @@ if [ "$(id -u)" = 0 ]; then
 fi
 "$pinfold" discard elsewhere >/dev/null 2>&1
 ok "no refusal leaves a layer" test -z "$(ls "$XDG_STATE_HOME/pinfold/layers")"
+# ---- names: one of them is one layer, and never another's path ----
+mkdir -p "$top/named" && cd "$top/named" || exit 1
+for _ in 1 2 3 4; do "$pinfold" run --no-layers -q --cow=race -- sleep 0.3 >/dev/null 2>&1 & done
+wait
+ok "who asks for one name at once gets one layer" test "$(layers | python3 -c 'import json,sys; print([l["name"] for l in json.load(sys.stdin)["layers"]].count("race"))')" = 1
+"$pinfold" run --no-layers -q --cow=one -- sh -c 'echo 1 >one.txt'
+"$pinfold" run --no-layers -q --cow=two -- sh -c 'mkdir one; echo 2 >one/x'
+"$pinfold" apply two --all >/dev/null
+out=$("$pinfold" undo one 2>&1)
+ok "undo of a layer that was not applied says so" says "$out" "there is no apply to take back"
+ok "and takes back no other layer's" test -e one/x
+out=$("$pinfold" diff nosuchname 2>&1; echo "status $?")
+ok "a name that is no layer's is told" says "$out" "nosuchname: no layer has this name"
+ok "with a status" says "$out" "status 1"
+
 [ "$failed" = 0 ] && [ "$checks" -gt 40 ]

@@ -190,7 +190,8 @@ static bool quiet_path(struct guard *g, int dir, uint64_t path, int want, bool e
     const char *text = g->text[0];
     target_likely(g);
     const int n = target_string(g, path, g->text[0]);
-    if (n <= 0) /* nothing, or what nobody may read: so pid 1's own command before its execve, whose memory is pid 1's */
+    if (n <=
+        0) /* nothing, or what nobody may read: so pid 1's own command before its execve, whose memory is pid 1's */
         return true;
     if (!exec && strncmp(text, "/proc/", 6) == 0) /* the box's own, and says "self" of its caller */
         return true;
