@@ -31,5 +31,8 @@ ulimit -f 65536
 cp -RL "$at/." "$to/" 2>/dev/null || die "its hooks in '$at' cannot be copied as a box sees them (hidden files, links that lead nowhere, more than 32 MiB)"
 printf 'at %s\n' "$to$below"
 for name in pre-commit commit-msg; do
-    [ ! -f "$to$below/$name" ] || [ ! -x "$to$below/$name" ] || printf 'has %s\n' "$name"
+    # husky has one of its own for every name, which does nothing
+    if [ -f "$to$below/$name" ] && [ -x "$to$below/$name" ] && [ -f "$to/$name" ]; then
+        printf 'has %s\n' "$name"
+    fi
 done

@@ -20,6 +20,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "project/branch.h"
 #include "project/push.h"
 #include "sys/process.h"
 
@@ -104,8 +105,24 @@ static bool is_id(struct str s)
 }
 
 /*
- * What the protected branches of the repository have: those commits count as judged. `upstream`: what the repository has fetched of
- * branches of these names; it is judged where it becomes the tip of a branch here, and nowhere else.
+ * Whether what was fetched as this is what the people of that remote have accepted: branches that are protected by name; where all are
+ * because none is named, the remote's HEAD. A box may be able to push to all others of its branches.
+ */
+static bool is_upstream(const struct gitpush_rules *rules, struct str ref, bool symbolic)
+{
+    auto_buf struct buf as_branch = BUF(4096);
+    struct str name = str_skip(ref, sizeof "refs/remotes/" - 1);
+    (void)str_until(&name, '/'); /* the remote */
+    if (rules->n_protect == 0 || symbolic)
+        return rules->n_protect == 0 && symbolic && str_is(name, "HEAD");
+    buf_text(&as_branch, "refs/heads/");
+    buf_str(&as_branch, name);
+    return gitpush_protects(rules, buf_view(&as_branch));
+}
+
+/*
+ * What the protected branches of the repository have: those commits count as judged. `upstream`: what the repository has fetched
+ * that counts as accepted there; it is judged where it becomes the tip of a branch here, and nowhere else.
  */
 static bool known_commits(struct staging *s, struct buf *known, struct buf *upstream)
 {
@@ -118,20 +135,13 @@ static bool known_commits(struct staging *s, struct buf *known, struct buf *upst
     while (rest.n) {
         struct str line = str_until(&rest, '\n'), id = str_until(&line, ' '), ref = str_until(&line, ' ');
         bool head = str_starts(ref, STR("refs/heads/"));
-        auto_buf struct buf as_branch = BUF(4096);
-        if (!head) {
-            struct str name = str_skip(ref, sizeof "refs/remotes/" - 1);
-            (void)str_until(&name, '/'); /* the remote */
-            buf_text(&as_branch, "refs/heads/");
-            buf_str(&as_branch, name);
-        }
-        if (!gitpush_protects(s->rules, head ? ref : buf_view(&as_branch)))
+        if (!head && !is_upstream(s->rules, ref, line.n > 0))
             continue;
-        if (line.n && head)
+        if (head && !gitpush_protects(s->rules, ref))
+            continue;
+        if (head && line.n)
             return refuse_push(s, "the protected branch %.*s is another name of %.*s, which git.verify cannot judge",
                                (int)ref.n, ref.p, (int)line.n, line.p);
-        if (line.n)
-            continue;
         buf_printf(head ? known : upstream, "^%.*s\n", (int)id.n, id.p);
     }
     return buf_ok(known) && buf_ok(upstream);
@@ -174,8 +184,11 @@ static bool list_commits(struct staging *s, struct buf *list)
         if (r != GITPUSH_COMMAND || gitpush_deletes(&c) || !str_starts(c.ref, STR("refs/heads/")) ||
             !gitpush_protects(s->rules, c.ref))
             continue;
-        if (!is_id(c.new_id))
-            return refuse_push(s, "an id that git does not write so");
+        char name[BRANCH_NAME_MAX + 2];
+        snprintf(name, sizeof name, "%.*s", (int)c.ref.n - 11, c.ref.p + 11);
+        const char *reason = branch_refused(name);
+        if (reason || !is_id(c.new_id))
+            return refuse_push(s, "%s", reason ? reason : "an id that git does not write so");
         good = list_of_branch(s, &c, buf_view(&known), buf_view(&others), list);
         buf_printf(&others, "^%.*s\n", (int)c.new_id.n, c.new_id.p); /* judged with this branch */
     }
@@ -195,23 +208,32 @@ struct commit {
     size_t n_parents;
 };
 
-static struct commit read_commit(struct str text)
+static bool take_line(struct str *text, struct str head, struct str *ret)
 {
-    struct commit c = {.n_parents = 0};
-    while (text.n) {
-        struct str line = str_until(&text, '\n'), word = line;
-        if (!line.n)
-            break;
-        struct str key = str_until(&word, ' ');
-        if (str_is(key, "tree") && !c.tree.n)
-            c.tree = word;
-        else if (str_is(key, "author") && !c.author.n)
-            c.author = word;
-        else if (str_is(key, "parent") && c.n_parents < sizeof c.parents / sizeof *c.parents)
-            c.parents[c.n_parents++] = word;
+    if (!str_starts(*text, head))
+        return false;
+    struct str line = str_until(text, '\n');
+    *ret = str_skip(line, head.n);
+    return true;
+}
+
+/* As git reads it: only in these places, in this order. A line further down that looks like one of these is none. */
+static bool read_commit(struct str text, struct commit *ret)
+{
+    struct str parent;
+    *ret = (struct commit){.n_parents = 0};
+    if (!take_line(&text, STR("tree "), &ret->tree))
+        return false;
+    while (take_line(&text, STR("parent "), &parent)) {
+        if (ret->n_parents < sizeof ret->parents / sizeof *ret->parents)
+            ret->parents[ret->n_parents++] = parent;
     }
-    c.message = text;
-    return c;
+    if (!take_line(&text, STR("author "), &ret->author))
+        return false;
+    while (text.n && str_until(&text, '\n').n)
+        ;
+    ret->message = text;
+    return true;
 }
 
 /* "NAME <MAIL> SECONDS ZONE", as git hands it to hooks: a line for each of the three. */
@@ -257,9 +279,9 @@ static bool describe_commits(struct staging *s, struct str commits)
         struct str ref = str_until(&rest, '\n'), id = str_until(&ref, ' ');
         auto_buf struct buf author = BUF(COMMITS_MAX);
         char path[PATH_MAX];
-        if (!next_object(&from, id, &text))
+        struct commit c;
+        if (!next_object(&from, id, &text) || !read_commit(text, &c))
             return refuse_push(s, "its commits cannot be read");
-        struct commit c = read_commit(text);
         buf_printf(&list, "%.*s %.*s %.*s ", (int)id.n, id.p, (int)ref.n, ref.p, (int)c.tree.n, c.tree.p);
         for (size_t i = 0; i < c.n_parents; i++)
             buf_printf(&list, "%s%.*s", i ? "," : "", (int)c.parents[i].n, c.parents[i].p);

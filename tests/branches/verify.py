@@ -86,6 +86,9 @@ def judged(s, hand):
             ("c x FORBIDDEN 'fix: x' && git send-pack --receive-pack=/.pinfold-remote file:///workspace/judged HEAD:refs/heads/other", r"pre-commit failed"),
             ("mkdir -p ~/.cache/tool && touch ~/.cache/tool/pass && c x FORBIDDEN 'fix: x' && git push host HEAD", r"pre-commit failed"),
             ("c x show 'fix: x' && git push host HEAD", r"shown\[refs/heads/feature/one\].*shown\[fix: b\].*shown\[a\].*shown\[a@b\.test\].*shown\[@\d+ \+0000\].*shown\[\.git/index\].*shown\[judged\].*shown\[x\].*shown\[\]"),
+            # A line that looks like a parent, where git reads none: by it nothing of the commit would be new.
+            ("printf FORBIDDEN >x && git add x && t=$(git write-tree) && c2=$(git commit-tree -m 'fix: c2' $t) && evil=$(printf 'tree %s\\nauthor a <a@b.test> 1700000000 +0000\\ncommitter a <a@b.test> 1700000000 +0000\\nparent %s\\n\\nfix: evil\\n' $t $c2 | "
+             "git hash-object -t commit -w --stdin) && git push host $evil:refs/heads/evil $c2:refs/tags/t", r"\(fix: evil\): the hook pre-commit failed"),
             ("git checkout -q --orphan root && git rm -rfq . && c x show 'fix: x' && git push host HEAD:refs/heads/root", r"shown\[refs/heads/root\].*shown\[x\]"),
             ("git checkout -q -b side HEAD~1 && c s fine 'fix: s' && git checkout -q - && git merge -q --no-verify --no-commit --no-ff side && c x show 'fix: merged' && git push host HEAD",
              r"\(fix: merged\).*shown\[s *\nremote: *x\].*shown\[[0-9a-f]{40}\]")]
@@ -96,10 +99,17 @@ def judged(s, hand):
         assert done.status != 0 and re.search(why, done.text(), re.S) and not re.search("WROTE|A CLOSED PIPE", done.text()) and refs(s, top) == before, (row, done.said())
     prepare = "cat >/tmp/hand.py <<'E'\n" + hand + "E\n"
     done = s.inside(top, "feature/one", prepare + COMMIT.format(f"git checkout -qf feature/one && git reset -q --hard {start} && c x FORBIDDEN 'fix: x' && python3 /tmp/hand.py {start} $(git rev-parse HEAD) refs/heads/feature/one; "
-                                                                f"python3 /tmp/hand.py {'0' * 40} $(git rev-parse HEAD) refs/heads/by-hand; git reset -q --hard {start} && c x fine 'fix: x' && python3 /tmp/hand.py {start} $(git rev-parse HEAD) refs/heads/feature/one"))
+                                                                f"python3 /tmp/hand.py {'0' * 40} $(git rev-parse HEAD) refs/heads/by-hand; python3 /tmp/hand.py {'0' * 40} {start} refs/heads/../../info/grafts; git reset -q --hard {start} && c x fine 'fix: x' && python3 /tmp/hand.py {start} $(git rev-parse HEAD) refs/heads/feature/one"))
     said = done.out.decode().split("unpack ok")
-    assert len(said) == 4 and "ng refs/heads/feature/one the hook pre-commit failed" in said[1] and "ng refs/heads/by-hand the hook" in said[2] and "ok refs/heads/feature/one" in said[3], done.said()
+    assert len(said) == 5 and "ng refs/heads/feature/one the hook pre-commit failed" in said[1] and "ng refs/heads/by-hand the hook" in said[2] and "git takes no '..'" in said[3] and "ok refs/heads/feature/one" in said[4], done.said()
     assert s.git(top, "log", "-1", "--format=%s", "feature/one") == "fix: x" and left(s, top) == ["hooks"]
+    # What was fetched counts where the remote's people have it, which for all they know here is its HEAD.
+    base, tree = s.git(top, "rev-parse", "feature/one"), s.git(top, "rev-parse", "feature/one^{tree}")
+    s.git(top, "update-ref", "refs/remotes/up/f", s.git(top, "commit-tree", "-p", s.git(top, "commit-tree", "-p", base, "-m", "No kind", tree), "-m", "fix: later", tree))
+    for status, why in ((1, r"judge 2 commits.*\(No kind\): the hook commit-msg failed"), (0, "judge 1 commit ")):
+        done = push(s, top, "git fetch -q file:///workspace/judged refs/remotes/up/f && git push host FETCH_HEAD:refs/heads/feature/one")
+        assert done.status == status and re.search(why, done.text(), re.S), done.said()
+        s.git(top, "symbolic-ref", "refs/remotes/up/HEAD", "refs/remotes/up/f")
     s.git(top, "fsck", "--strict")
     s.clean(top)
 
@@ -152,7 +162,7 @@ def told(s, _hand):
     assert done.status == 0 and "judged-by-tool" in done.text(), done.said()
     # No hooks, where they are wanted and where they are required.
     s.good(top, "stop", "--branch", "feature/one")
-    s.git(top, "config", "core.hooksPath", "/dev/null")
+    os.unlink(top + "/.husky/pre-commit")  # husky's own is left, and judges nothing
     s.good(top, "start", "--branch", "feature/one")
     done = push(s, top, "c z FORBIDDEN 'fix: z' && git push host HEAD")
     assert done.status == 0 and "of the checkout judge" not in done.text(), done.said()
