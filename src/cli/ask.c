@@ -238,6 +238,7 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                     {"hunks", offsetof(struct ask, hunks)},
                     {"merge", offsetof(struct ask, merge)},
                     {"no-pager", offsetof(struct ask, no_pager)},
+                    {"build", offsetof(struct ask, image.build)},
                     {"all", offsetof(struct ask, all)}};
 
     if (same(f->name, "policy") || same(f->name, "settings"))

@@ -66,6 +66,7 @@ struct image_said {
     const char *versions[IMAGE_TOOLS]; /* claude-code, codex, git-delta, ast-grep */
     const char **build_args;
     size_t n_build_args;
+    bool build; /* before the project's session is started */
 };
 
 /* The parsed command line. Arrays have room for all of argv; strings point into argv. */
@@ -183,6 +184,8 @@ int verb_mcp(struct ask *a);
 int verb_init(struct ask *a);
 int verb_project(struct ask *a);
 int verb_image(struct ask *a); /* also build-base and build */
+/* Builds the image of the project at this real path; STATUS_YES, or another with a message. */
+int image_of_project(const struct ask *a, const char *real);
 /* Whether this verb has the options for images that were said; false with a message. */
 bool image_said_fits(const struct ask *a);
 /* The directory that was named, or the current one, by its real path; false with a message. `words`: how many may be named. */

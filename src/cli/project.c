@@ -237,7 +237,7 @@ static bool prepare(const struct ask *a, const char *real)
 
 bool project_session_of(struct ask *a, const char *real)
 {
-    if (!prepare(a, real))
+    if ((a->image.build && image_of_project(a, real) != STATUS_YES) || !prepare(a, real))
         return false;
     if (used_box.ports[0] && !a->quiet)
         complain("note: " PROJECT_SEED
@@ -317,6 +317,12 @@ int project_shell(struct ask *a)
     const char *path = a->n_words ? a->words[0] : ".";
     bool other = a->n_policy || a->session || a->cow || a->cow_from || a->cow_then || a->no_layers || a->text ||
                  a->settings_format || a->json || a->control || a->result || a->scope || a->dir || getenv("PINFOLD");
+    if ((a->image.build || a->image.base_tag) &&
+        (other || !realpath(path, real) || (!a->branch && !project_is(real)))) {
+        complain("shell: --build is for the session of a project, and takes --branch and --base-tag beside it; see: "
+                 "pinfold init");
+        return -1;
+    }
     if (a->branch && other) {
         complain(
             "shell: --branch opens a shell in the session of the branch, whose policy is the project's: it takes no "

@@ -303,22 +303,22 @@ static bool find_context(const char *real, char ret[PATH_MAX + 32])
             continue;
         if (lstat(ret, &dir) == 0 && S_ISDIR(dir.st_mode) && S_ISREG(file.st_mode))
             return true;
-        complain("build: '%s' must be a file in a directory, no link", path);
+        complain("%s: '%s' must be a file in a directory, no link", verb_said, path);
         return false;
     }
-    complain("build: '%s' has no Dockerfile in " PROJECT_SEED
+    complain("%s: '%s' has no Dockerfile in " PROJECT_SEED
              " or .pinfold; write one with: pinfold init --engine docker%s",
-             real, project_is(real) ? " --force" : "");
+             verb_said, real, project_is(real) ? " --force" : "");
     return false;
 }
 
-static int build_project(struct ask *a)
+int image_of_project(const struct ask *a, const char *real)
 {
     const char *tag = a->image.base_tag ? a->image.base_tag : "latest", *args[MAX_BUILD_ARGS] = {NULL};
-    char real[PATH_MAX], context[PATH_MAX + 32], file[PATH_MAX + 64], base[256], arg[256], name[PROJECT_IMAGE];
+    char context[PATH_MAX + 32], file[PATH_MAX + 64], base[256], arg[256], name[PROJECT_IMAGE];
     auto_buf struct buf text = BUF(MAX_DOCKERFILE + 8192);
     bool foreign = false;
-    if (!project_directory(a, 0, real) || !tag_fits("base-tag", tag) || !find_context(real, context))
+    if (!tag_fits("base-tag", tag) || !find_context(real, context))
         return STATUS_USAGE;
     snprintf(file, sizeof file, "%s/Dockerfile", context);
     if (!read_dockerfile(file, &text))
@@ -405,7 +405,8 @@ static bool image_options_fit(const struct ask *a)
         bool said, fits;
     } all[] = {{"tag", s->tag, base},
                {"base-image", s->base_image, base},
-               {"base-tag", s->base_tag, build && !base},
+               {"build", s->build, same(verb_said, "start")},
+               {"base-tag", s->base_tag, (build && !base) || s->build},
                {"build-arg", s->n_build_args > 0, build},
                {"network", s->network, build},
                {"engine", s->engine, build || check},
@@ -436,11 +437,12 @@ bool image_said_fits(const struct ask *a)
 
 int verb_image(struct ask *a)
 {
+    char real[PATH_MAX];
     const char *what = a->n_words > 1 ? a->words[1] : NULL;
     if (same(verb_said, "build-base"))
         return build_base(a);
     if (same(verb_said, "build"))
-        return build_project(a);
+        return project_directory(a, 0, real) ? image_of_project(a, real) : STATUS_USAGE;
     if ((a->n_words == 2 || a->n_words == 3) && same(a->words[0], "print"))
         return print_image(what, a->n_words == 3 ? a->words[2] : NULL);
     if (a->n_words != 2 || !same(a->words[0], "check")) {

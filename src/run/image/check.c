@@ -22,7 +22,8 @@ struct image_checking {
     struct image_finding *found;
     size_t n;
     struct node config, seen; /* the engine's description of the image's Config; what was seen inside */
-    const char *user, *workdir;
+    const char *user, *workdir,
+        *base; /* base: what IMAGE_LABEL says; boxes need less than who starts such an image by hand */
 };
 
 static void image_lacks(struct image_checking *c, const char *id, bool note, const char *text, const char *remedy)
@@ -156,7 +157,7 @@ static void check_user(struct image_checking *c)
     const bool number_said = c->user[0] >= '0' && c->user[0] <= '9';
     if (!c->user[0] || same(c->user, "root") || same(c->user, "0") || strncmp(c->user, "root:", 5) == 0 ||
         strncmp(c->user, "0:", 2) == 0) {
-        image_lacks(c, "user-root", false,
+        image_lacks(c, "user-root", !c->base[0],
                     "it starts as root when somebody starts it by hand (a box's command is you, whatever it says)",
                     "create a user in the Dockerfile and end it with: USER " IMAGE_USER);
         return;
@@ -181,11 +182,11 @@ static void check_places(struct image_checking *c)
 {
     const struct node *user = seen_member(&c->seen, "user"), *workspace = seen_member(&c->seen, "workspace");
     if (!seen_is(workspace, "there"))
-        image_lacks(c, "no-workspace", false,
+        image_lacks(c, "no-workspace", !c->base[0],
                     "there is no /workspace, where a project is mounted when it is started by hand",
                     "RUN mkdir /workspace && chown " IMAGE_USER " /workspace, before USER");
     else if (!seen_can_write(c, workspace, user))
-        image_lacks(c, "workspace-closed", false, "its USER may not write to /workspace",
+        image_lacks(c, "workspace-closed", !c->base[0], "its USER may not write to /workspace",
                     "RUN chown " IMAGE_USER " /workspace, before USER");
     if (seen_number(c, workspace, "entries") > 0)
         image_lacks(c, "workspace-filled", false,
@@ -269,8 +270,7 @@ static void check_env(struct image_checking *c)
 
 static void check_start(struct image_checking *c)
 {
-    const char *entrypoint = seen_first(c, &c->config, "Entrypoint"),
-               *label = seen_text(c, seen_member(&c->config, "Labels"), IMAGE_LABEL);
+    const char *entrypoint = seen_first(c, &c->config, "Entrypoint"), *label = c->base;
     const struct node *volumes = seen_member(&c->config, "Volumes");
     if (*label && !same(entrypoint, IMAGE_ENTRYPOINT))
         image_lacks(c, "entrypoint-changed", false,
@@ -332,6 +332,7 @@ static int check_all(struct image_checking *c, const struct policy *p, struct im
     c->config = config ? *config : (struct node){.kind = NODE_MAP};
     c->user = seen_text(c, &c->config, "User");
     c->workdir = seen_text(c, &c->config, "WorkingDir");
+    c->base = seen_text(c, seen_member(&c->config, "Labels"), IMAGE_LABEL);
     r = check_inside(c, &ask, e);
     if (r < 0)
         return r;
@@ -347,7 +348,7 @@ static int check_all(struct image_checking *c, const struct policy *p, struct im
                                   .id = seen_text(c, &image, "Id"),
                                   .system = seen_safe(c, seen_text(c, &c->seen, "system")),
                                   .user = seen_safe(c, c->user[0] ? c->user : "root"),
-                                  .base = seen_safe(c, seen_text(c, seen_member(&c->config, "Labels"), IMAGE_LABEL)),
+                                  .base = seen_safe(c, c->base),
                                   .programs = (const char *const *)seen_words(c, seen_member(&c->seen, "programs")),
                                   .findings = c->found,
                                   .n = c->n};
