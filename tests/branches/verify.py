@@ -326,7 +326,7 @@ def kinds(s, _hand):
     s.git(origin, "worktree", "add", "-q", "-b", "of-worktree", linked)
     s.git(s.path, "init", "-q", "-b", "main", "--object-format=sha256", sha256)
     s.git(sha256, "commit", "-q", "--allow-empty", "-m", "first")
-    for top, into in ((linked, origin), (shallow, shallow), (sha256, sha256))[:None if whole(s) else 1]:
+    for top, into in ((shallow, shallow), (linked, origin), (sha256, sha256))[0 if whole(s) else 2:]:
         hooks = os.path.join(into, ".git/hooks")
         s.write(hooks, "pre-commit", PRE_COMMIT.replace("$REAL", top), 0o755)
         s.write(top, ".pinfold/policy.yaml", "version: 1\ngit: {verify: required}\n")
