@@ -51,6 +51,11 @@ def with_hooks(s, name, policy="verify: required", hooks=".git/hooks", branches=
     return top
 
 
+def whole(s):
+    """Who tries everything; a second user tries a part of it."""
+    return s.user.uid == 0 or not pf.IS_ROOT
+
+
 def push(s, top, text, branch="feature/one"):
     return s.inside(top, branch, COMMIT.format(text) + " 2>&1")
 
@@ -94,7 +99,7 @@ def judged(s, hand):
              r"\(fix: merged\).*shown\[s *\nremote: *x\].*shown\[[0-9a-f]{40}\]")]
     done = push(s, top, "git rev-parse HEAD")
     start = done.out.decode().strip()
-    for row, why in rows:
+    for row, why in rows if whole(s) else rows[::3]:
         done = push(s, top, f"git checkout -qf feature/one && git reset -q --hard {start} && git branch -qD side root 2>/dev/null; git replace -d $(git replace -l) >/dev/null 2>&1; {row}")
         assert done.status != 0 and re.search(why, done.text(), re.S) and not re.search("WROTE|A CLOSED PIPE", done.text()) and refs(s, top) == before, (row, done.said())
     prepare = "cat >/tmp/hand.py <<'E'\n" + hand + "E\n"
@@ -267,6 +272,8 @@ def meanwhile(s, _hand):
 
     killed = {"hooks"}
     for n, (step, content) in enumerate(((lambda: kept("stage/commands"), "fine"), (lambda: kept("stage/list"), "hold"), (holding, "hold"), (lambda: carries_out(s), "fine"))):
+        if n < 2 and not whole(s):
+            continue
         before = refs(s, top)
         thread, done = pushing(f"c x '{content} {n}' 'fix: killed {n}' && git push host HEAD")
         wait_for(step)
@@ -319,7 +326,7 @@ def kinds(s, _hand):
     s.git(origin, "worktree", "add", "-q", "-b", "of-worktree", linked)
     s.git(s.path, "init", "-q", "-b", "main", "--object-format=sha256", sha256)
     s.git(sha256, "commit", "-q", "--allow-empty", "-m", "first")
-    for top, into in ((shallow, shallow), (linked, origin), (sha256, sha256)):
+    for top, into in ((shallow, shallow), (linked, origin), (sha256, sha256))[0 if whole(s) else 2:]:
         hooks = os.path.join(into, ".git/hooks")
         s.write(hooks, "pre-commit", PRE_COMMIT.replace("$REAL", top), 0o755)
         s.write(top, ".pinfold/policy.yaml", "version: 1\ngit: {verify: required}\n")
