@@ -82,7 +82,7 @@ struct ask {
     bool sandbox, recreate, detach, all;
     bool as_before;       /* session start: with what it was started with, too */
     const char *start_in; /* where that was; NULL: here */
-    const char *mode; /* of files */
+    const char *mode;     /* of files */
     bool parents;
     bool force;              /* of init, rm and agent-init-config */
     bool auth;               /* agent-init-config: the login, too */
