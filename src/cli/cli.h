@@ -59,6 +59,16 @@ enum verb_id {
     (VERB_RUN | VERB_SHELL | VERB_EXPLAIN | VERB_WHY | VERB_SHOW_RUN | VERB_POLICY | VERB_SESSION | VERB_MCP |         \
      VERB_START | VERB_LEARN)
 
+/* What is said of images: for build-base, build, image check and init. */
+enum { IMAGE_TOOLS = 4 };
+struct image_said {
+    const char *engine, *tag, *base_tag, *base_image, *network;
+    const char *versions[IMAGE_TOOLS]; /* claude-code, codex, git-delta, ast-grep */
+    const char **build_args;
+    size_t n_build_args;
+    bool build; /* before the project's session is started */
+};
+
 /* The parsed command line. Arrays have room for all of argv; strings point into argv. */
 struct ask {
     enum verb_id verb;
@@ -89,7 +99,8 @@ struct ask {
     const char *branch;      /* of a project's verbs; apply: a new branch gets the changes */
     const char *session_dir; /* where commands of a session that is started begin; NULL: as its policy says */
     void (*ensured)(const struct ask *a); /* called when the session was found or started, or NULL */
-    bool managed;                         /* of hook */
+    struct image_said image;
+    bool managed; /* of hook */
     bool json, names, last, quiet, verbose, show_values, no_layers, origins, verify, head, follow, remove, dry_run;
     const char *agent; /* VERB_START: its name */
     bool unattended, explain;
@@ -117,6 +128,8 @@ struct verb {
 };
 extern const struct verb verbs[]; /* ended by a NULL name */
 const struct verb *verb_find(const char *name);
+/* Whether the verb of this name takes an option that the verbs of its kind have. */
+bool verb_has(const char *verb, const char *option);
 extern const char *verb_said; /* the word on the command line, where several share an id */
 
 /* A flag of the command line, not of the policy. */
@@ -170,6 +183,11 @@ int verb_help(struct ask *a);
 int verb_mcp(struct ask *a);
 int verb_init(struct ask *a);
 int verb_project(struct ask *a);
+int verb_image(struct ask *a); /* also build-base and build */
+/* Builds the image of the project at this real path; STATUS_YES, or another with a message. */
+int image_of_project(const struct ask *a, const char *real);
+/* Whether this verb has the options for images that were said; false with a message. */
+bool image_said_fits(const struct ask *a);
 /* The directory that was named, or the current one, by its real path; false with a message. `words`: how many may be named. */
 bool project_directory(const struct ask *a, int first, char real[PATH_MAX]);
 /* Makes `a` the session of that project, or of --branch in it, which is prepared first; false with a message. */

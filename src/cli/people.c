@@ -400,5 +400,7 @@ int people_agents(const struct pinfold_report *report)
         const char *const words[] = {text_of(one, "name"), text_of(one, "title"), places};
         add(&t, words);
     }
+    EACH(one, get(all, "wrong"))
+    complain("agent list: %s", text_of(one, "error"));
     return show_table(&t);
 }

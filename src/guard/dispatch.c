@@ -205,6 +205,12 @@ static long serve_call(struct guard *g)
 static void serve_one(struct guard *g)
 {
     const bool seen = monitor_only(g);
+    g->quick = seen && quiet_call(g);
+    if (g->quick) {
+        (void)sys_notify_answer(g->notify, g->n.id, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
+        return;
+    }
+    workers_share(g);
     if (!seen && atomic_load(&g->shared->watching))
         git_modules_settle(g);
     long r = target_find(g);
@@ -341,6 +347,8 @@ static int notification_wait(struct guard *g, bool *ret_queued)
     int n = ret_queued ? sys_poll_ms(p, 1, 0) : 0; /* the others' revents stay 0 */
     if (ret_queued)
         *ret_queued = n != 0;
+    if (n == 0 && !g->main && !g->alone)
+        return 1; /* it waits by receiving; the main worker ends it with the box */
     if (n == 0)
         n = sys_poll_ms(p, 3, -1);
     if (n <= 0)
@@ -387,7 +395,7 @@ static void workers_serve(struct guard *g)
     for (;;) {
         if (!g->leader && !token_wait(g))
             return;
-        const bool ask = g->parallel || ++calls % ASK_EVERY == 0;
+        const bool ask = g->parallel || (!g->quick && ++calls % ASK_EVERY == 0);
         bool queued = false;
         int n = notification_wait(g, ask ? &queued : NULL);
         if (n < 0)
@@ -395,15 +403,16 @@ static void workers_serve(struct guard *g)
         if (n == 0)
             continue;
         memset(&g->n, 0, sizeof g->n);
-        if (sys_notify_receive(g->notify, &g->n) < 0)
+        g->alone = sys_notify_receive(g->notify, &g->n) < 0;
+        if (g->alone)
             continue; /* the caller died, or a signal came */
         atomic_store_explicit(&s->busy_since, now_ms(), memory_order_relaxed);
         /* A caller that was woken may come again before this worker runs again: that alone is no queue. */
         const bool other = atomic_exchange_explicit(&s->last, g->n.pid, memory_order_relaxed) != g->n.pid;
         if (ask)
             queue_grew(g, queued && other, &score);
-        workers_share(g);
         serve_one(g);
+        workers_apart(g);
         if (g->leader && g->epoch != atomic_load(&s->epoch))
             g->leader = false; /* deposed while it hung */
         else if (g->leader && g->main && atomic_load(&s->idle) > 0)

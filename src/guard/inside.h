@@ -48,6 +48,9 @@ uint64_t guard_text(void);
 #define GUARD_TEMP   ".pinfold-guard-" /* prefix of names that only the guard creates */
 #define HOLDS_MAX    24
 #define REPEATED_MAX 1024
+#define KEPT_DIRS    64
+#define QUIET_TEXTS  1024
+#define KEPT_TEXT    240 /* of their paths; longer ones are looked at each time */
 
 /* ---- shared by all workers (MAP_SHARED) ---- */
 
@@ -118,6 +121,7 @@ struct shared {
     struct repeated {
         uint32_t key, times, told; /* key 0: unused entry */
     } repeated[REPEATED_MAX];      /* calls of a monitored box that failed (calls/monitor.c) */
+    _Atomic uint32_t moves; /* renames, links and modes in it: a name may mean something else since (calls/quiet.c) */
 };
 
 /* ---- the caller ---- */
@@ -242,7 +246,23 @@ struct guard {
     int given;     /* the opened file */
     char why[256]; /* the reason of a refusal */
     const struct rule *why_rule;
+    struct kept_dir { /* where the name of a directory has led (calls/quiet.c) */
+        uint64_t until;
+        uint32_t moves;
+        uint16_t n, real_n; /* n 0: unused entry */
+        bool clear;         /* of no name in it the host may have something that the box has not */
+        char text[KEPT_TEXT], real[KEPT_TEXT];
+    } kept[KEPT_DIRS];
+    struct quiet_text { /* a path of which there was nothing to tell */
+        uint64_t sum, until;
+        uint32_t moves;
+    } quiet[QUIET_TEXTS];
+    uint64_t seed;
+    uint32_t served; /* calls, by the main worker while no other leads (workers_apart()) */
+    bool quick;      /* the last call was one of which there was nothing to tell */
+    bool alone;      /* the last call that was to be received was none: maybe no process with the filter is left */
     /* The call being served. */
+    uint32_t moves; /* shared.moves when it was looked at */
     struct seccomp_notif n;
     struct target *who;
     struct place from, to;
@@ -260,6 +280,8 @@ struct guard {
 
 enum file_system { FS_ORDINARY = 1, FS_PROC, FS_PTS };
 
+/* Sets g->who without asking whether a known thread has ended: for what is thrown away then. */
+void target_likely(struct guard *g);
 /* sets g->who; -ENOENT if it is gone */
 int target_find(struct guard *g);                     /* of pid 1 in the guard's /proc; 1 if unknown */
 int pid_of_init(const struct guard *g);               /* as the guard's /proc has it; 1 when that cannot be told */
@@ -584,9 +606,16 @@ long monitor_look(struct guard *g);
 void monitor_result(struct guard *g, long result);
 void monitor_end(struct guard *g); /* tells how often what was told has happened */
 
+/* quiet.c: whether a call that continues (monitor_only()) has nothing to be told of. */
+bool quiet_call(struct guard *g);
+bool quiet_masked(const struct guard *g, const char *path, size_t n, bool *ret_clear);
+/* What the call names, nothing, was found to be at `path`; `clear` as quiet_masked() has said. */
+void quiet_keep(struct guard *g, int dir, const char *text, const char *path, bool clear);
+
 /* workers.c */
 int worker_own(struct guard *g);       /* opens descriptors and sets the working directory, which are per process */
 void worker_hand_on(struct guard *g);  /* lets another worker receive */
+void workers_apart(struct guard *g);   /* a monitored box asks often: another worker than the main one leads */
 void workers_share(struct guard *g);   /* calls queue up: another processor may take the next one */
 int guard_child(struct guard *g);      /* forks a process of ours: 1 in it, 0, or -EAGAIN if there are too many */
 int guard_child_kept(struct guard *g); /* the same for the one process that a place is kept for (flock.c) */

@@ -11,6 +11,8 @@
 #include "sys/fd.h"
 #include "sys/process.h"
 
+#define APART_AFTER 64 /* calls: most commands that are over soon make fewer */
+
 /* To a worker that waits or was just created; the main worker is woken only if nobody else waits. */
 void worker_hand_on(struct guard *g)
 {
@@ -121,6 +123,13 @@ int guard_may_block(struct guard *g)
         return -EAGAIN;
     worker_hand_on(g);
     return 0;
+}
+
+/* A worker that need not notice the end of the box can wait in the kernel for each call, without poll(2) before. */
+void workers_apart(struct guard *g)
+{
+    if (g->main && g->leader && g->plan->filter & FILTER_MONITOR && ++g->served == APART_AFTER && worker_fork(g) == 0)
+        worker_hand_on(g);
 }
 
 /* Calls queue up: let another processor take the next one. */

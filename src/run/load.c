@@ -4,7 +4,9 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "run/message.h"
 #include "run/nested.h"
@@ -57,9 +59,70 @@ static int add_place(struct layers *l, enum policy_layer layer, const char *path
 }
 
 /* The project's own policy. The workspace may be hostile: no links, and no loosening without trust in this content. */
+#define PROJECT_LEVELS 32
+/* Kept and packed beside the variables, under a name that none can have. */
+#define PROJECT_FOUND "=project"
+
+static const char *project_of(const struct layers *l)
+{
+    for (size_t i = 0; i < l->n_variables; i++) {
+        if (same(l->variables[i].name, PROJECT_FOUND))
+            return l->variables[i].value;
+    }
+    return NULL;
+}
+
+static int note_project(struct layers *l, const char *dir, struct err *e)
+{
+    struct layer_variable *v = arena_push(l->mem, &l->variables, &l->n_variables, sizeof *v);
+    if (!v)
+        return no_memory(e);
+    *v = (struct layer_variable){.name = PROJECT_FOUND, .value = dir};
+    return 0;
+}
+
+/* The directory above `dir`, if a project can begin there: below the home and the root, and its owner's or the caller's. */
+static const char *project_above(const struct layers *l, const char *dir, uid_t owner)
+{
+    struct stat st;
+    const char *slash = strrchr(dir, '/');
+    const char *above = slash && slash > dir ? arena_str(l->mem, (struct str){dir, (size_t)(slash - dir)}) : NULL;
+    if (!above || same(above, l->world.home) || stat(above, &st) < 0 || (st.st_uid != owner && st.st_uid != geteuid()))
+        return NULL;
+    return above;
+}
+
+/*
+ * The policy of the project that the workspace belongs to: of the nearest directory that has one, up to the root of the
+ * repository. project_of() is where it was found, or that root.
+ */
+static int find_project(struct layers *l, const char *workspace, const char **ret_path, struct str *ret_text,
+                        struct err *e)
+{
+    struct stat st;
+    const char *dir = same(workspace, "/") ? "" : workspace;
+    const bool known = stat(workspace, &st) == 0;
+    for (int levels = 0; dir && levels < PROJECT_LEVELS; levels++) {
+        const char *path = arena_printf(l->mem, "%s/" PROJECT_POLICY, dir);
+        const char *git = arena_printf(l->mem, "%s/.git", dir);
+        if (!path || !git)
+            return no_memory(e);
+        *ret_path = path;
+        int r = read_whole(l->mem, path, MAX_POLICY_TEXT, FILE_ANYBODYS, true, true, ret_text, e);
+        const bool root = r == -ENOENT && access(git, F_OK) == 0;
+        if ((r == 0 || root) && note_project(l, dir, e) < 0)
+            return no_memory(e);
+        if (r != -ENOENT || root)
+            return r;
+        dir = known && *dir ? project_above(l, dir, st.st_uid) : NULL;
+    }
+    return -ENOENT;
+}
+
 static int add_project(struct layers *l, const char *workspace, struct err *e)
 {
     char real[PATH_MAX];
+    const char *path = NULL;
     struct str text;
 
     /* The current directory is real already, and the usual workspace. */
@@ -69,12 +132,11 @@ static int add_project(struct layers *l, const char *workspace, struct err *e)
             return r;
         if (r < 0)
             return 0; /* what is wrong with the workspace is said where it is surveyed */
-        workspace = real;
+        workspace = arena_text(l->mem, real);
+        if (!workspace)
+            return no_memory(e);
     }
-    const char *path = arena_printf(l->mem, "%s/" PROJECT_POLICY, same(workspace, "/") ? "" : workspace);
-    if (!path)
-        return no_memory(e);
-    int r = read_whole(l->mem, path, MAX_POLICY_TEXT, FILE_ANYBODYS, true, true, &text, e);
+    int r = find_project(l, workspace, &path, &text, e);
     if (r == -ENOENT)
         return 0;
     if (r < 0)
@@ -285,7 +347,7 @@ static int add_all(struct layers *l, struct policy_builder *b, struct err *e)
     for (size_t i = 0; i < l->n_flags; i++) {
         const struct layer_flag *f = &l->flags[i];
         char said[128];
-        snprintf(said, sizeof said, "%s%s", f->wish ? "wish " : "--", f->name);
+        snprintf(said, sizeof said, "%s%s", f->wish ? "request " : "--", f->name);
         int r =
             f->wish ? policy_add_wish(b, f->name, f->value, said, e) : policy_add_flag(b, f->name, f->value, said, e);
         if (r < 0)
@@ -297,8 +359,17 @@ static int add_all(struct layers *l, struct policy_builder *b, struct err *e)
 static int env_files(void *ctx, const char *workspace, struct arena *mem, const char *names[MAX_ENV_FILES],
                      struct err *e)
 {
-    (void)ctx;
-    return env_files_in(workspace, mem, names, e);
+    const char *more[MAX_ENV_FILES], *project = project_of(ctx);
+    int n = env_files_in(workspace, mem, names, e);
+    if (n < 0 || !project || !*project || !path_below(workspace, project))
+        return n;
+    int above = env_files_in(project, mem, more, e);
+    for (int i = 0; i < above && n < MAX_ENV_FILES; i++) {
+        names[n] = arena_printf(mem, "%s/%s", project, more[i]);
+        if (!names[n++])
+            return no_memory(e);
+    }
+    return above < 0 ? above : n;
 }
 
 /* What the kernel and the box itself make: a rule that would let the host's through is never what was meant. */

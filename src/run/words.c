@@ -135,9 +135,13 @@ void words_header(const struct plan *plan, struct buf *out)
     if (p->guard != GUARD_STRICT)
         buf_printf(out, "; guard %s", guards[p->guard]);
     header_limits(&p->limits, out);
-    if (plan->lost) {
+    /* What was asked for is said as what it is. */
+    const features lost = plan->lost & ~(F(HOST_NETWORK) | F(NESTED_USERNS));
+    if (plan->lost & F(NESTED_USERNS))
+        buf_text(out, "; nested namespaces allowed");
+    if (lost) {
         buf_text(out, "; without ");
-        words_features(out, plan->lost);
+        words_features(out, lost);
     }
     if (plan->read_on_every_open && plan->read_on_every_open[0]) {
         buf_text(out, "; every open is checked (");
@@ -183,10 +187,34 @@ void words_missing(const struct policy *p, struct buf *out)
     words_safe(out, first);
 }
 
-void words_entrypoint(const struct plan *plan, struct buf *out)
+/* Of what the image's own program may count on. */
+static void image_terms(const struct plan *plan, const struct image_fact *image, struct buf *out)
+{
+    if (image->workdir && image->workdir[0] && !same(image->workdir, plan->cwd)) {
+        buf_text(out, "the image's WORKDIR '");
+        words_safe(out, image->workdir);
+        buf_text(out, "' is not used: the command starts in '");
+        words_safe(out, plan->cwd);
+        buf_text(out, "'; choose with --cwd");
+    }
+    if (plan_has_image_user(plan))
+        return;
+    buf_text(out, out->n ? "; the image's USER '" : "the image's USER '");
+    words_safe(out, image->user);
+    buf_printf(out, "' is not used: the command runs as %u:%u, so that files in the workspace stay yours",
+               plan->image->uid, plan->image->gid);
+}
+
+void words_image_start(const struct plan *plan, bool own, struct buf *out)
 {
     const struct image_fact *image = plan->facts->image;
-    if (!image || !image->entrypoint || !image->entrypoint[0] || plan->policy->entrypoint != ENTRYPOINT_UNSAID)
+    const bool has = image && image->entrypoint && image->entrypoint[0];
+    if (own || (has && plan->policy->entrypoint == ENTRYPOINT_IMAGE)) {
+        if (image)
+            image_terms(plan, image, out);
+        return;
+    }
+    if (!has || plan->policy->entrypoint != ENTRYPOINT_UNSAID)
         return;
     buf_text(out, "the image's ENTRYPOINT '");
     words_safe(out, image->entrypoint[0]);
@@ -278,7 +306,14 @@ void words_limit(const struct box_result *r, const struct limits *l, struct buf 
     const char *who = r->session ? "command" : "box"; /* a command in a session has limits of its own */
 
     switch (r->limit) {
-    case BOX_LIMIT_NONE:
+    case BOX_LIMIT_NONE: /* a full file system of the box's own raises no event */
+        if (r->end == BOX_EXITED && r->code != 0 && l->disk.asked && l->disk.value != LIMIT_NONE && !r->session) {
+            buf_text(out,
+                     "disk: a file of the box, and its /tmp and other private places together, hold no more than ");
+            buf_amount(out, l->disk.value);
+            buf_text(out, "; if the command had no space left, allow more with --disk ");
+            buf_amount(out, l->disk.value * 2);
+        }
         return;
     case BOX_LIMIT_MEMORY:
         if (l->memory.value == LIMIT_NONE) { /* of a command: its session's machine has no more */

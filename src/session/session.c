@@ -267,6 +267,7 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
         keep.box.explain_ctx = &monitoring;
         keep.box.lasting = NULL; /* the plan is asked while commands run */
     }
+    cow_notes(&keep.box, b->layer);
     keep.box.answer = inquiry_answer;
     keep.box.answer_ctx = b->policy;
     keep.env = own_environment(prepared->plan, mem);

@@ -379,6 +379,8 @@ static uint64_t fill_slots(struct box *b, struct pollfd p[SLOTS], uint64_t now)
         wake = sample;
     if (b->lasting_at < wake)
         wake = b->lasting_at;
+    if (b->meanwhile.at < wake)
+        wake = b->meanwhile.at;
     p[SLOT_KEEPER] = (struct pollfd){.fd = -1};
     if (b->begun && b->stage < STAGE_ENDING) {
         const struct box_sessiond *k = b->sessiond;
@@ -466,6 +468,7 @@ static void due(struct box *b, uint64_t now)
         b->lasting_at = NEVER;
         b->spec->lasting(b->spec->lasting_ctx);
     }
+    meanwhile_due(b, now);
     if (b->io.term.background && b->stage < STAGE_ENDING && term_is_foreground(&b->io.term)) {
         struct err ignored;
         b->io.term.background = false;

@@ -968,7 +968,8 @@ static int survey_own(struct surveyor *s, struct facts *f)
     if (!f->runtime)
         f->runtime = runtime_in_tmp(s->mem);
     /* In a box its caches are layers already, and overlays can be stacked only twice. */
-    f->uppers = !getenv("PINFOLD") && carries_uppers(f->state_home);
+    const char *in_box = getenv("PINFOLD"); /* "1"; somebody else's variable says nothing */
+    f->uppers = !(in_box && same(in_box, "1")) && carries_uppers(f->state_home);
     f->layers &= f->uppers;
     if (!f->config_home)
         f->config_home = xdg(s, f, "XDG_CONFIG_HOME", ".config");

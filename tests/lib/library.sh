@@ -80,6 +80,8 @@ cc -Wall -Werror "$top/examples/run.c" -o "$scratch/run-static" $(pkg-config --c
 # shellcheck disable=SC2046
 cc -D_GNU_SOURCE -Wall -Werror "$top/tests/lib/manners.c" -o "$scratch/manners" $(pkg-config --cflags --libs pinfold) -pthread
 # shellcheck disable=SC2046
+cc -D_GNU_SOURCE -Wall -Werror "$top/tests/lib/grants.c" -o "$scratch/grants" $(pkg-config --cflags --libs pinfold)
+# shellcheck disable=SC2046
 cc -D_GNU_SOURCE -Wall -Werror "$top/tests/lib/sessions.c" -o "$scratch/sessions" $(pkg-config --cflags --libs pinfold) -pthread
 # shellcheck disable=SC2046
 cc -D_GNU_SOURCE -Wall -Werror "$top/tests/lib/sessions.c" -o "$scratch/sessions-static" $(pkg-config --cflags pinfold) "$libdir/libpinfold.a" -pthread
@@ -93,6 +95,10 @@ for program in run run-static; do
 done
 ../manners "$scratch/work"
 mkdir -m 700 "$scratch/work/run"
+granted=$(mktemp -d "${PINFOLD_SCRATCH:-/var/tmp}/grants.XXXXXX") # where layers can be held; the tree may lie on one
+XDG_STATE_HOME="$granted/state" XDG_RUNTIME_DIR="$scratch/work/run" ../grants "$granted" && status=0 || status=$?
+rm -rf "$granted"
+[ "$status" = 0 ] || fail "grants"
 for program in sessions sessions-static; do
     XDG_STATE_HOME="$scratch/work/state" XDG_RUNTIME_DIR="$scratch/work/run" "../$program" "$scratch/work/project" || fail "$program"
 done

@@ -341,13 +341,22 @@ static void try_files(const struct state *before, const char *workspace)
     compare("agents", before);
 }
 
+static size_t told; /* by pinfold_run(), while the command ran */
+static void hear_denied(void *ctx, const struct pinfold_denial *d)
+{
+    (void)ctx;
+    if (!d->kind || !d->action || !d->target || !strstr(d->target, "/.git/"))
+        fail("denied", d->target ? d->target : "no target");
+    told++;
+}
+
 /* What a result and the answers hold, without a JSON parser; the texts are the result's. */
 static void use_values(const char *workspace)
 {
     static const char *const deny[] = {"/bin/sh", "-c", "mkdir -p .git; echo x >.git/config 2>/dev/null; exit 3", NULL};
     const struct pinfold_option options[] = {{"workspace", workspace}, {NULL, NULL}};
     const struct pinfold_policy_options po = {.size = sizeof po, .options = options, .no_layers = 1};
-    const struct pinfold_run_options o = {.size = sizeof o, .argv = deny, .capture = 1};
+    const struct pinfold_run_options o = {.size = sizeof o, .argv = deny, .capture = 1, .denied = hear_denied};
     struct pinfold_summary s = {.size = sizeof s};
     struct pinfold_denial d = {.size = sizeof d};
     struct pinfold_leftover l = {.size = sizeof l};
@@ -381,6 +390,8 @@ static void use_values(const char *workspace)
             fail("pinfold_result_denial", pinfold_result_json(r));
         n++;
     }
+    if (!n || told != n)
+        fail("denied", pinfold_result_json(r));
     const struct pinfold_value *v = pinfold_result_value(r);
     if (n != pinfold_value_count(pinfold_value_get(v, "denials")) ||
         pinfold_value_number(pinfold_value_get(v, "exit_code")) != 3 ||

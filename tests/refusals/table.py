@@ -95,6 +95,8 @@ def reads(p):
         "a hidden program": (["--hide", other], [other + "/tool"], ("file", "exec", "/other/tool", "other"), "option"),
         "a hidden interpreter": (["--hide", other + "/tool"], ["sh", "-c", "./script"], ("file", "exec", "/other/tool", "tool"), "person"),
         "a hidden program that a shell starts": (["--hide", other], ["sh", "-c", f"{other}/tool 2>/dev/null"], ("file", "exec", "/other/tool", "other"), "option"),
+        "a directory that became a link": ([], ["sh", "-c", f"mkdir d; cat d/id_rsa; rmdir d; ln -s {home}/.ssh d; cat d/id_rsa"], ("file", "read", "/.ssh/id_rsa", ssh), "option"),
+        "after a missing name beside it": ([], ["sh", "-c", f"cat {home}/.nothing; ls {home}/.nothing-either; ls {home}/.aws"], ("file", "read", "/.aws", ".aws"), "option"),
         "a write to a key": ([], ["sh", "-c", f"echo x >> {home}/.ssh/id_rsa"], ("file", "", "/.ssh/id_rsa", ssh), "option"),
     }
 

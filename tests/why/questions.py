@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`pinfold why` and the engine never disagree: random rules and paths, each answer compared with a real attempt in a box.
 
-questions.py [--rounds N] [--questions N] [--seed N] [--engine NAME]; landlock is native without user namespaces. A round makes a policy, asks `why` about some paths, and then
+questions.py [--rounds N] [--questions N] [--seed N] [--engine NAME [--image IMAGE]]; landlock is native without user namespaces. A round makes a policy, asks `why` about some paths, and then
 tries the same acts in one box of that policy. What `why` calls unknown is counted, not compared; too much of it fails.
 """
 import argparse
@@ -43,6 +43,19 @@ for act, path in json.load(sys.stdin):
         out.append(errno.errorcode.get(e.errno, str(e.errno)))
 json.dump(out, sys.stdout)
 """
+# The same for an image with a shell alone, one question a line; prints "done" or "refused" for each. It knows no errno.
+SHELL_PROBE = r"""
+fresh() { ( set -C; : >"$1" ) 2>/dev/null && rm -f "$1"; }
+while IFS="$(printf '\t')" read -r act path; do
+    case $act in
+    read) ( : <"$path" ) 2>/dev/null ;;
+    exec) ( "$path" >/dev/null 2>&1 </dev/null ); [ $? != 126 ] && [ -f "$path" ] ;;
+    *)  if [ -d "$path" ]; then fresh "$path/a new file"
+        elif [ -e "$path" ]; then ( : >>"$path" ) 2>/dev/null
+        else fresh "$(readlink -f "$path" || echo "$path")"; fi ;;
+    esac && echo done || echo refused
+done
+"""
 TREE = {  # path below the scene: content, or a link's target after ->; a mode after @
     "work/a.txt": "a", "work/src/main.c": "c", "work/src/.env": "KEY=1", "work/deep/x/y/z.txt": "z", "work/keys/id.pem": "k",
     "work/keys/note.txt": "n", "work/run.sh": "#!/bin/sh\nexit 0\n@755", "work/closed.txt": "x@000", "work/ro.txt": "x@444",
@@ -63,8 +76,13 @@ FORBID = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "landloc
 LOST = ["pid-namespace", "private-ipc", "private-tmp", "fresh-proc", "no-survivors"]
 
 
+IMAGES = ("docker", "podman")  # engines whose boxes have an image's files
+ENGINES_OWN = ("PATH", "DOCKER_HOST", "XDG_RUNTIME_DIR", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "CONTAINERS_REGISTRIES_CONF")  # variables that they need
+
+
 class Scene:
     program = [pf.PINFOLD]
+    image = None
 
     def __init__(self, user, name):
         self.user, self.path = user, os.path.join(pf.SCRATCH, f"{user.label}-{name}")
@@ -100,7 +118,7 @@ class Scene:
             "work/link-out/x", "other/twin.txt", "work/deep/twin.txt", "work/node_modules/.vscode/x", "home/.config", "home/.local/share/new"})
 
     def any_path(self, rng):
-        return rng.choice(OUTSIDE) if rng.random() < 0.2 else os.path.join(self.path, rng.choice(self.names)).rstrip("/")
+        return rng.choice(OUTSIDE) if rng.random() < (0.04 if self.image else 0.2) else os.path.join(self.path, rng.choice(self.names)).rstrip("/")
 
     def options(self, rng):
         """A policy: mostly rules for paths of the scene, sometimes a guard or network of another kind."""
@@ -151,7 +169,7 @@ def one_round(scene, rng, n, engine, counts):
         scene.program = ["python3", shutil.copy(FORBID, scene.path), "filter", pf.PINFOLD]
         options = ["--engine", "native", *(word for lost in LOST for word in ("--may-lose", lost)), *options]
     elif engine != "auto":
-        options = ["--engine", engine, *options]
+        options = ["--engine", engine, *(["--image", scene.image] if scene.image else []), *options]
     questions = scene.questions(rng, n)
     answers = []
     for act, path in questions:
@@ -161,10 +179,12 @@ def one_round(scene, rng, n, engine, counts):
             tried = pf.run([*scene.program, "run", "-q", *options, "true"], user=scene.user, cwd=scene.work, env=scene.env)
             return [] if tried.status == 125 else [f"why gives no answer, and the box starts: {options}", done.said()]
         answers.append(answer)
-    tried = pf.run([*scene.program, "run", "-q", *options, "/usr/bin/python3", "-c", PROBE], user=scene.user, cwd=scene.work, env=scene.env,
-                   stdin=json.dumps(questions).encode())
+    probe, asked = (["sh", "-c", SHELL_PROBE], "".join(f"{act}\t{path}\n" for act, path in questions)) if scene.image else (["/usr/bin/python3", "-c", PROBE], json.dumps(questions))
+    tried = pf.run([*scene.program, "run", "-q", *options, "--", *probe], user=scene.user, cwd=scene.work, env=scene.env, stdin=asked.encode())
     try:
-        results = json.loads(tried.out)
+        results = [None if line == "done" else line for line in tried.out.decode().splitlines()] if scene.image else json.loads(tried.out)
+        if len(results) != len(questions):
+            raise ValueError(results)
     except ValueError:
         if b"python3" in tried.err or b"Fatal Python" in tried.err or b"encodings" in tried.err or tried.status in (126, 127, 125, 1):
             counts["boxes without the probe"] += 1  # a rule hides what it needs
@@ -180,15 +200,18 @@ def one_round(scene, rng, n, engine, counts):
         if (answer["verdict"] == "allowed") != succeeded:
             wrong.append(f"{scene.user.label}: {act} {path}: why says {answer['verdict']} ({answer['reason']}; {answer['rule']}), the box: {result or 'done'}; "
                          f"{' '.join(options)}")
-        elif answer["errno"] and answer["errno"] != result and {answer["errno"], result} != {"EACCES", "EROFS"}:
+        elif not scene.image and answer["errno"] and answer["errno"] != result and {answer["errno"], result} != {"EACCES", "EROFS"}:
             counts["another errno"] += 1
     return wrong
 
 
-def check(tally, name, user, rounds, n, seed, engine):
+def check(tally, name, user, rounds, n, seed, engine, image=None):
     rng, counts, wrong = random.Random(f"{seed}-{user.label}-{engine}"), dict.fromkeys(("questions", "unknown", "another errno", "refused policies",
                                                                                      "boxes without the probe"), 0), []
     scene = Scene(user, name)
+    if engine in IMAGES:
+        scene.image = image
+        scene.env.update({name: os.environ[name] for name in ENGINES_OWN if name in os.environ})
     for _ in range(rounds):
         wrong += one_round(scene, rng, n, engine, counts)
     note = ", ".join(f"{number} {what}" for what, number in counts.items() if number)
@@ -209,12 +232,13 @@ def main():
     parser.add_argument("--questions", type=int, default=24)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--engine", action="append")
+    parser.add_argument("--image")
     args = parser.parse_args()
     tally = pf.Tally()
     pf.own_mounts()
     for engine in args.engine or ["auto"]:
         for user in pf.users():
-            check(tally, f"why agrees with {engine} as {user.label}", user, args.rounds, args.questions, args.seed, engine)
+            check(tally, f"why agrees with {engine} as {user.label}", user, args.rounds, args.questions, args.seed, engine, args.image)
     return 1 if tally.failed else 0
 
 

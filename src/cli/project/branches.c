@@ -519,9 +519,11 @@ static bool options_fit(const struct ask *a)
     static const struct {
         const char *verb;
         bool branch, force, json, names;
-    } of[] = {{"start", true, false, false, false}, {"stop", true, false, false, false},
-              {"rm", true, true, false, false},     {"checkout", false, false, false, false},
-              {"list", false, false, true, true},   {"volume", false, true, true, true}};
+    } of[] = {{"start", true, false, false, false},      {"stop", true, false, false, false},
+              {"rm", true, true, false, false},          {"checkout", false, false, false, false},
+              {"list", false, false, true, true},        {"volume", false, true, true, true},
+              {"image", false, false, true, false},      {"build", false, false, false, false},
+              {"build-base", false, false, false, false}};
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         if (!same(of[i].verb, verb_said))
             continue;
@@ -540,8 +542,10 @@ static bool options_fit(const struct ask *a)
 int verb_project(struct ask *a)
 {
     char real[PATH_MAX];
-    if (!options_fit(a))
+    if (!options_fit(a) || !image_said_fits(a))
         return STATUS_USAGE;
+    if (same(verb_said, "image") || same(verb_said, "build-base") || same(verb_said, "build"))
+        return verb_image(a);
     if (same(verb_said, "list"))
         return project_list(a);
     if (same(verb_said, "volume"))

@@ -235,45 +235,13 @@ static int monitor_spot_find(struct guard *g, int base, const char *text, struct
     return 0;
 }
 
-/* Whether `path` is at or below `dir` followed by `rest`, which may be "" and may begin with a slash. */
-static bool is_below(const char *path, const char *dir, const char *rest)
-{
-    const size_t n = strlen(dir);
-    rest += *rest == '/';
-    const size_t m = strlen(rest);
-    if (strncmp(path, dir, n) != 0)
-        return false;
-    path += n;
-    if (m == 0)
-        return *path == 0 || *path == '/';
-    path += *path == '/';
-    return strncmp(path, rest, m) == 0 && (path[m] == 0 || path[m] == '/');
-}
-
-/* Whether the host may have something at this path where the box has nothing: only there an ENOENT can be the box's. */
-static bool is_masked(const struct guard *g, const char *path)
-{
-    const struct step *s = plan_steps(g->plan);
-    const char *over = "";
-    for (uint32_t i = 0; i < g->plan->n_steps; i++) {
-        const char *dst = plan_string(g->plan, s[i].a);
-        const bool cover = s[i].kind == STEP_COVER,
-                   tree = s[i].kind == STEP_TMPFS || s[i].kind == STEP_DEVICES || s[i].kind == STEP_DENY || cover;
-        if (s[i].kind == STEP_VEIL || cover)
-            over = dst;
-        if (tree && is_below(path, dst, ""))
-            return true;
-        if (s[i].kind == STEP_STUB && s[i].mode == STUB_ABSENT && is_below(path, over, dst))
-            return true;
-    }
-    return false;
-}
-
-/* The same for where a link at the end of it leads. */
-static bool leads_to_mask(struct guard *g, const struct monitor_spot *from)
+/* Whether the host may have something where the box has nothing, there or where a link at the end of it leads. `ret_clear`: and at
+   no other name of its directory. */
+static bool leads_to_mask(struct guard *g, const struct monitor_spot *from, bool *ret_clear)
 {
     struct monitor_spot s = *from, next;
-    bool masked = is_masked(g, s.path);
+    const char *last = strrchr(s.path, '/');
+    bool elsewhere, masked = quiet_masked(g, s.path, (size_t)(last - s.path), ret_clear);
     s.at = sys_fcntl(from->at, F_DUPFD_CLOEXEC, 0);
     for (int i = 0; i < MONITOR_LINKS && !masked && s.at >= 0; i++) {
         char text[PATH_MAX];
@@ -285,23 +253,32 @@ static bool leads_to_mask(struct guard *g, const struct monitor_spot *from)
             break;
         (void)close_fd(s.at);
         s = next;
-        masked = is_masked(g, s.path);
+        masked = quiet_masked(g, s.path, s.name - 1, &elsewhere);
     }
     (void)close_fd(s.at);
     return masked;
 }
 
-/* A call with this path fails with `no`. Others than these are no refusals: the object is of another kind, or is there already. */
-static void tell_path(struct guard *g, enum denial_action action, int no, int base, const char *text)
+/* A call with this path fails with `no`. Others than these are no refusals: the object is of another kind, or is there already. True:
+   nothing is there, `ret` says where (without a descriptor), and `ret_clear` is as above. */
+static bool tell_spot(struct guard *g, enum denial_action action, int no, int base, const char *text,
+                      struct monitor_spot *ret, bool *ret_clear)
 {
-    struct monitor_spot s;
     const bool user = action == DENIAL_OWNER && no == EINVAL; /* which the box does not have */
     if ((no != EACCES && no != EPERM && no != EROFS && no != ENOENT && !user) ||
-        monitor_spot_find(g, base, text, &s) < 0)
-        return;
-    if (no != ENOENT || leads_to_mask(g, &s))
-        monitor_tell(g, action, no, s.path, s.n);
-    (void)close_fd(s.at);
+        monitor_spot_find(g, base, text, ret) < 0)
+        return false;
+    if (no != ENOENT || leads_to_mask(g, ret, ret_clear))
+        monitor_tell(g, action, no, ret->path, ret->n);
+    ret->at = close_fd(ret->at);
+    return no == ENOENT;
+}
+
+static void tell_path(struct guard *g, enum denial_action action, int no, int base, const char *text)
+{
+    struct monitor_spot ignored;
+    bool clear;
+    (void)tell_spot(g, action, no, base, text, &ignored, &clear);
 }
 
 /* Reads the path at `at` into `text` and opens what it is relative to (*ret -1: nothing). Not for callers with another root. */
@@ -357,15 +334,17 @@ static void script_look(struct guard *g, int base, const char *text)
 
 static void open_look(struct guard *g, enum denial_action action, int dir, uint64_t path, int want)
 {
+    struct monitor_spot s;
+    bool clear;
     int base;
     if (!path_read(g, dir, path, g->text[0], &base))
         return;
     /* /proc is the box's own, and says "self" of its caller. */
     const bool proc = strncmp(g->text[0], "/proc/", 6) == 0 && action == DENIAL_READ;
     int no = proc ? 0 : would_open(g, base, g->text[0], want);
-    if (no)
-        tell_path(g, action, no, base, g->text[0]);
-    else if (action == DENIAL_EXEC)
+    if (no && tell_spot(g, action, no, base, g->text[0], &s, &clear))
+        quiet_keep(g, dir, g->text[0], s.path, clear);
+    else if (!no && action == DENIAL_EXEC)
         script_look(g, base, g->text[0]);
     (void)close_fd(base);
 }
@@ -544,6 +523,22 @@ static void path_result(struct guard *g, const struct performed *p, int no)
     (void)close_fd(base);
 }
 
+/* Whether a name that was there may mean something else after the call, or be refused. */
+static bool changes_names(int nr)
+{
+    for (size_t i = 0; i < sizeof performed / sizeof *performed; i++) {
+        const uint8_t action = performed[i].action;
+        if (performed[i].nr == nr &&
+            (action == DENIAL_LINK || action == DENIAL_RENAME || action == DENIAL_CHANGE || action == DENIAL_OWNER))
+            return true;
+    }
+#ifdef SYS_symlink
+    return nr == SYS_symlink || nr == SYS_symlinkat;
+#else
+    return nr == SYS_symlinkat;
+#endif
+}
+
 void monitor_result(struct guard *g, long r)
 {
     const int nr = g->n.data.nr, no = r < 0 && r > -4096 ? (int)-r : 0;
@@ -553,8 +548,13 @@ void monitor_result(struct guard *g, long r)
         address_result(g, nr == SYS_connect ? DENIAL_CONNECT : DENIAL_BIND, r);
         return;
     }
-    if (!no || !(g->plan->filter & FILTER_MONITOR))
+    if (!(g->plan->filter & FILTER_MONITOR))
         return;
+    if (!no) {
+        if (changes_names(nr))
+            (void)atomic_fetch_add(&g->shared->moves, 1);
+        return;
+    }
     if (nr == SYS_clone || nr == SYS_unshare)
         monitor_tell(g, DENIAL_NAMESPACE, no, "a new namespace", sizeof "a new namespace" - 1);
     const uint64_t flags = nr == SYS_openat ? g->n.data.args[2] : g->n.data.args[1];

@@ -1,0 +1,232 @@
+/*
+ * What a monitored box asks most: opens that succeed, and names that are nowhere. They are told by two or three system calls,
+ * without a descriptor of the caller's; whatever else it is, calls/monitor.c looks at. Nothing is decided here, either.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "guard/inside.h"
+
+#define KEPT_MS 1000 /* the host may change where a directory's name leads */
+
+/* ---- what the plan keeps from the box ---- */
+
+/* Whether `path` is at or below `dir` followed by `rest`, which may be "" and may begin with a slash. */
+static bool is_below(const char *path, const char *dir, const char *rest)
+{
+    const size_t n = strlen(dir);
+    rest += *rest == '/';
+    const size_t m = strlen(rest);
+    if (strncmp(path, dir, n) != 0)
+        return false;
+    path += n;
+    if (m == 0)
+        return *path == 0 || *path == '/';
+    path += *path == '/';
+    return strncmp(path, rest, m) == 0 && (path[m] == 0 || path[m] == '/');
+}
+
+/* Whether `dir` followed by `rest` is a name in the directory of the first `n` bytes of `path`. */
+static bool is_entry(const char *path, size_t n, const char *dir, const char *rest)
+{
+    char whole[PLACE_PATH];
+    const int k = snprintf(whole, sizeof whole, "%s%s%s", dir, *rest && *rest != '/' ? "/" : "", rest);
+    const char *slash = k > 0 && (size_t)k < sizeof whole ? strrchr(whole, '/') : NULL;
+    return !slash || ((size_t)(slash - whole) == n && memcmp(whole, path, n) == 0);
+}
+
+/* Whether the host may have something at this path where the box has nothing: only there an ENOENT can be the box's. `ret_clear`:
+   and at no other name of its directory, whose path has `n` bytes. */
+bool quiet_masked(const struct guard *g, const char *path, size_t n, bool *ret_clear)
+{
+    const struct step *s = plan_steps(g->plan);
+    const char *over = "";
+    *ret_clear = true;
+    for (uint32_t i = 0; i < g->plan->n_steps; i++) {
+        const char *dst = plan_string(g->plan, s[i].a);
+        const bool cover = s[i].kind == STEP_COVER,
+                   tree = s[i].kind == STEP_TMPFS || s[i].kind == STEP_DEVICES || s[i].kind == STEP_DENY || cover,
+                   absent = s[i].kind == STEP_STUB && s[i].mode == STUB_ABSENT;
+        if (s[i].kind == STEP_VEIL || cover)
+            over = dst;
+        if (!tree && !absent)
+            continue;
+        const char *dir = tree ? dst : over, *rest = tree ? "" : dst;
+        if (is_below(path, dir, rest)) {
+            *ret_clear = false;
+            return true;
+        }
+        if (is_entry(path, n, dir, rest))
+            *ret_clear = false;
+    }
+    return false;
+}
+
+/* ---- what directories' names have led to ---- */
+
+/* The caller's link to the directory that a relative path begins at, in the guard's /proc. */
+static size_t link_name(const struct guard *g, int dir, char name[32])
+{
+    const int n = dir == AT_FDCWD ? snprintf(name, 32, "%d/cwd", (int)g->n.pid)
+                                  : snprintf(name, 32, "%d/fd/%d", (int)g->n.pid, dir);
+    return (size_t)n;
+}
+
+/* The directory that the call names, as an absolute path; its length, 0: it has none that could be kept. */
+static size_t kept_key(struct guard *g, int dir, const char *text, char key[KEPT_TEXT])
+{
+    char link[32];
+    size_t n = 0;
+    const char *slash = strrchr(text, '/');
+    if (text[0] != '/') {
+        (void)link_name(g, dir, link);
+        const long got = sys_readlinkat(g->host_proc, link, key, KEPT_TEXT);
+        if (got <= 1 || got >= KEPT_TEXT - 1 || key[0] != '/')
+            return 0;
+        n = (size_t)got;
+        if (!slash)
+            return n;
+        key[n++] = '/';
+    }
+    const size_t more = slash ? (size_t)(slash - text) : 0;
+    if (!more || n + more > KEPT_TEXT)
+        return 0;
+    memcpy(key + n, text, more);
+    return n + more;
+}
+
+static struct kept_dir *kept_at(struct guard *g, const char *key, size_t n)
+{
+    uint32_t hash = 2166136261u;
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ (uint8_t)key[i]) * 16777619u;
+    return &g->kept[(hash ^ hash >> 16) % KEPT_DIRS];
+}
+
+void quiet_keep(struct guard *g, int dir, const char *text, const char *path, bool clear)
+{
+    char key[KEPT_TEXT];
+    const size_t n = kept_key(g, dir, text, key), real = (size_t)(strrchr(path, '/') - path);
+    struct kept_dir *k = n && real <= KEPT_TEXT ? kept_at(g, key, n) : NULL;
+    if (!k)
+        return;
+    k->until = now_ms() + KEPT_MS;
+    k->moves = g->moves;
+    k->n = (uint16_t)n;
+    k->real_n = (uint16_t)real;
+    k->clear = clear;
+    memcpy(k->text, key, n);
+    memcpy(k->real, path, real);
+}
+
+/* Whether nothing that the host may have is kept from the box at `text`, by what was found of its directory. */
+static bool is_unmasked(struct guard *g, int dir, const char *text)
+{
+    char key[KEPT_TEXT], path[KEPT_TEXT + NAME_MAX + 2];
+    const char *slash = strrchr(text, '/'), *name = slash ? slash + 1 : text;
+    const size_t n = kept_key(g, dir, text, key), name_n = strlen(name);
+    const struct kept_dir *k = n ? kept_at(g, key, n) : NULL;
+    bool elsewhere;
+    if (!k || k->n != n || k->moves != g->moves || memcmp(k->text, key, n) != 0 || now_ms() >= k->until ||
+        name_n > NAME_MAX)
+        return false;
+    if (k->clear)
+        return true;
+    memcpy(path, k->real, k->real_n);
+    path[k->real_n] = '/';
+    memcpy(path + k->real_n + 1, name, name_n + 1);
+    return !quiet_masked(g, path, k->real_n, &elsewhere);
+}
+
+/* ---- paths that were looked at ---- */
+
+/* Without their texts: a box that makes two of one sum misses its own events. */
+static uint64_t path_sum(const struct guard *g, const char *text, int n)
+{
+    uint64_t sum = g->seed;
+    for (int i = 0; i < n; i++)
+        sum = (sum ^ (uint8_t)text[i]) * 1099511628211u;
+    return sum | 1;
+}
+
+static bool is_known(const struct guard *g, uint64_t sum)
+{
+    const struct quiet_text *q = &g->quiet[(sum >> 32) % QUIET_TEXTS];
+    return q->sum == sum && q->moves == g->moves && now_ms() < q->until;
+}
+
+/* Not of a place that is the box's own: what it removes there the host may have. */
+static void know(struct guard *g, uint64_t sum, const char *text)
+{
+    bool clear;
+    if (!quiet_masked(g, text, (size_t)(strrchr(text, '/') - text), &clear))
+        g->quiet[(sum >> 32) % QUIET_TEXTS] = (struct quiet_text){sum, now_ms() + KEPT_MS, g->moves};
+}
+
+/* ---- the call ---- */
+
+/* Whether there is nothing to tell of an access to the path in text[0]. The caller's directory is reached through its links in /proc. */
+static bool is_quiet(struct guard *g, int dir, int n, int want, bool exec)
+{
+    const char *text = g->text[0], *at = text;
+    if (text[0] != '/') {
+        char *rest = g->walk + link_name(g, dir, g->walk);
+        *rest = '/';
+        memcpy(rest + 1, text, (size_t)n + 1);
+        at = g->walk;
+    }
+    long no = sys_call(SYS_faccessat2, g->host_proc, at, want, AT_EACCESS, 0, 0);
+    if (no == 0)
+        return !exec;
+    if (no != -ENOENT)
+        return no == -ENOTDIR || no == -ELOOP;
+    /* Nothing is there, and no link that leads nowhere. */
+    return text[n - 1] != '/' && is_unmasked(g, dir, text) &&
+           sys_call(SYS_faccessat2, g->host_proc, at, F_OK, AT_SYMLINK_NOFOLLOW, 0, 0) == -ENOENT;
+}
+
+static bool quiet_path(struct guard *g, int dir, uint64_t path, int want, bool exec)
+{
+    const char *text = g->text[0];
+    target_likely(g);
+    const int n = target_string(g, path, g->text[0]);
+    if (n <=
+        0) /* nothing, or what nobody may read: so pid 1's own command before its execve, whose memory is pid 1's */
+        return true;
+    if (!exec && strncmp(text, "/proc/", 6) == 0) /* the box's own, and says "self" of its caller */
+        return true;
+    const bool kept = text[0] == '/' && want == R_OK;
+    const uint64_t sum = kept ? path_sum(g, text, n) : 0;
+    g->moves = atomic_load(&g->shared->moves);
+    if (kept && is_known(g, sum))
+        return true;
+    const bool quiet = is_quiet(g, dir, n, want, exec);
+    if (quiet && kept)
+        know(g, sum, text);
+    return quiet;
+}
+
+bool quiet_call(struct guard *g)
+{
+    const __u64 *a = g->n.data.args;
+    if (g->plan->tier) /* Landlock judges opens alone */
+        return false;
+    if (!g->seed)
+        g->seed = g->n.id | 1; /* the kernel begins to count anywhere */
+    switch (g->n.data.nr) {
+    case SYS_openat:
+        return quiet_path(g, (int)a[0], a[1], R_OK, false);
+#ifdef SYS_open
+    case SYS_open:
+        return quiet_path(g, AT_FDCWD, a[0], R_OK, false);
+#endif
+    case SYS_chdir:
+        return quiet_path(g, AT_FDCWD, a[0], X_OK, false);
+    case SYS_execve:
+        return quiet_path(g, AT_FDCWD, a[0], X_OK, true);
+    case SYS_execveat:
+        return quiet_path(g, (int)a[0], a[1], X_OK, true);
+    default:
+        return false;
+    }
+}
