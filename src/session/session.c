@@ -820,7 +820,7 @@ static void put_storage(struct json *j, const struct record *r)
     json_array_end(j);
 }
 
-/* What it was started with, which the next start without options takes up (cli/again.c). */
+/* What it was started with, which the next start without options takes up (cli/session/again.c). */
 static void put_asked(struct json *j, const struct record *r)
 {
     if (!r->asked_in || !r->asked_in[0]) {
