@@ -194,6 +194,15 @@ static void add_prompt(struct ask *a)
     a->policy[a->n_policy++] = (struct pinfold_option){"env", geteuid() == 0 ? "PS1=(pinfold) # " : "PS1=(pinfold) $ "};
 }
 
+/* fish writes to its directories in the home when it starts: it gets layers of its own over them. */
+static void add_fish(struct ask *a, const char *shell)
+{
+    static const char *const places[] = {"~/.config/fish", "~/.local/share/fish"};
+    const char *slash = strrchr(shell, '/');
+    for (size_t i = 0; i < sizeof places / sizeof *places && slash && same(slash + 1, "fish"); i++)
+        a->policy[a->n_policy++] = (struct pinfold_option){"cache", places[i]};
+}
+
 int verb_shell(struct ask *a)
 {
     const char *shell = getenv("SHELL");
@@ -206,8 +215,10 @@ int verb_shell(struct ask *a)
         a->policy[a->n_policy++] = (struct pinfold_option){"workspace", a->words[0]};
     if (!shell || shell[0] != '/' || access(shell, X_OK) != 0)
         shell = "/bin/sh";
-    if (!a->text && !a->session)
+    if (!a->text && !a->session) {
         add_prompt(a);
+        add_fish(a, shell);
+    }
     const char *const argv[] = {shell, NULL};
     return run_command(a, argv);
 }

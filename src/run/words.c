@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -538,11 +539,43 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
     words_safe(out, dir);
 }
 
+/* A system call's numbers as programs write them: "socket(2, 1)" is socket(AF_INET, SOCK_STREAM). */
+static void put_target(const char *target, struct buf *out)
+{
+    static const struct {
+        int family;
+        const char *name;
+    } families[] = {{AF_UNIX, "AF_UNIX"},     {AF_INET, "AF_INET"},           {AF_INET6, "AF_INET6"},
+                    {AF_PACKET, "AF_PACKET"}, {AF_NETLINK, "AF_NETLINK"},     {AF_ALG, "AF_ALG"},
+                    {AF_VSOCK, "AF_VSOCK"},   {AF_BLUETOOTH, "AF_BLUETOOTH"}, {AF_CAN, "AF_CAN"}};
+    static const char *const types[] = {[SOCK_STREAM] = "SOCK_STREAM",
+                                        [SOCK_DGRAM] = "SOCK_DGRAM",
+                                        [SOCK_RAW] = "SOCK_RAW",
+                                        [SOCK_SEQPACKET] = "SOCK_SEQPACKET"};
+    int family, type;
+    if (sscanf(target, "socket(%d, %d)", &family, &type) != 2) {
+        words_safe(out, target);
+        return;
+    }
+    buf_text(out, "socket(");
+    size_t i = 0;
+    while (i < sizeof families / sizeof *families && families[i].family != family)
+        i++;
+    if (i < sizeof families / sizeof *families)
+        buf_text(out, families[i].name);
+    else
+        buf_printf(out, "%d", family);
+    if (type > 0 && type < (int)(sizeof types / sizeof *types) && types[type])
+        buf_printf(out, ", %s)", types[type]);
+    else
+        buf_printf(out, ", %d)", type);
+}
+
 /* A refusal that raised no event: what the command's own error text leads to, or what the monitor saw. */
 static void words_guess(const struct denial *d, struct buf *out)
 {
     buf_printf(out, "%s: %s%s '", d->kind, d->guess ? "probably " : "", d->action);
-    words_safe(out, d->target);
+    put_target(d->target, out);
     buf_text(out, "' was refused: ");
     words_safe(out, d->why ? d->why : d->how);
     buf_text(out, " (");
