@@ -247,6 +247,8 @@ int layer_choose(const struct layer_trees *t, const struct changes *all, const c
 void choose_above(const struct changes *all, bool *take);
 /* Why a change is not applied, whatever stands in the workspace; `exact`: a person has named this very path. NULL: it is. */
 const char *layer_why_not(const struct change *c, bool exact);
+/* Whether it is applied only if it is named itself, and then it is. */
+bool change_waits(const struct change *c);
 
 /* ---- apply.c ---- */
 

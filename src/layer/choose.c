@@ -48,6 +48,11 @@ static bool in_wanted_unit(const struct changes *all, const char *path, const ch
     return part != REPO_OTHER || (c && c->kind == CHANGE_ADDED);
 }
 
+bool change_waits(const struct change *c)
+{
+    return (c->alarms & ALARMS_WAIT) && !(c->alarms & ALARM_GIT && git_why_not(c, true));
+}
+
 const char *layer_why_not(const struct change *c, bool exact)
 {
     const char *why = c->alarms & ALARM_GIT ? git_why_not(c, exact) : NULL;

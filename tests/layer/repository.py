@@ -332,6 +332,7 @@ git commit -q --allow-empty -m top; rm -rf aside; mkdir table/.git/reftable; ech
         before = {name: state(layer, name) for name in ("lib/sub", "other", "gone", ".")}
         told = json.loads(layer.pinfold("diff", "--json")[1])
         paths = [x["path"] for x in told["changes"]]
+        check(not [x["path"] for x in told["changes"] if x["waits"]], "what no word helps waits for none", told["changes"])
         inner = [p for p in paths if re.search("/objects/[0-9a-f]{2}|/refs/", p)]
         check(not inner and "lib/sub/.git/config" in paths, "told in words", inner, paths)
         words = "\n".join(told["git"])

@@ -172,7 +172,7 @@ static void count_changes(const struct changes *all, struct box_layer *ret)
         ret->edited += c->kind == CHANGE_EDITED;
         ret->added += c->kind == CHANGE_ADDED;
         ret->deleted += c->kind == CHANGE_DELETED;
-        if (c->alarms & ALARMS_WAIT)
+        if (change_waits(c))
             keep_waiting(c->path, ret);
     }
 }

@@ -292,7 +292,7 @@ static void put_layer_change(struct json *j, const struct layer_trees *t, const 
     json_text(j, "kind", layer_kinds[c->kind]);
     put_layer_words(j, "what", c->what, whats);
     put_layer_words(j, "alarms", c->alarms, alarms);
-    json_bool(j, "waits", (c->alarms & ALARMS_WAIT) != 0);
+    json_bool(j, "waits", change_waits(c));
     put_layer_side(j, "old", &c->old, c->old_link);
     put_layer_side(j, "new", &c->new, c->new_link);
     json_text_or_null(j, "conflict", c->conflict);
