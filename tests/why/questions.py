@@ -49,7 +49,7 @@ fresh() { ( set -C; : >"$1" ) 2>/dev/null && rm -f "$1"; }
 while IFS="$(printf '\t')" read -r act path; do
     case $act in
     read) ( : <"$path" ) 2>/dev/null ;;
-    exec) ( "$path" >/dev/null 2>&1 </dev/null ); [ $? != 126 ] && [ -f "$path" ] ;;
+    exec) ( "$path" >/dev/null 2>&1 </dev/null ); [ $? -lt 126 ] ;;
     *)  if [ -d "$path" ]; then fresh "$path/a new file"
         elif [ -e "$path" ]; then ( : >>"$path" ) 2>/dev/null
         else fresh "$(readlink -f "$path" || echo "$path")"; fi ;;
