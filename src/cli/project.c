@@ -17,26 +17,6 @@
 #include "cli/cli.h"
 #include "project/branch.h"
 
-bool project_directory(const struct ask *a, int first, char real[PATH_MAX])
-{
-    const char *name = verb_said, *path = a->n_words > first ? a->words[first] : ".";
-    struct stat st;
-    if (a->n_words > first + 1) {
-        complain("%s: unexpected argument '%s' (pinfold %s %s[PATH])", name, a->words[first + 1], name,
-                 first ? "BRANCH " : "");
-        return false;
-    }
-    if (!realpath(path, real) || stat(real, &st) < 0) {
-        complain("%s: cannot use '%s': %s", name, path, strerror(errno));
-        return false;
-    }
-    if (!S_ISDIR(st.st_mode)) {
-        complain("%s: '%s' is not a directory", name, path);
-        return false;
-    }
-    return true;
-}
-
 /* What is no project, each in one sentence. */
 static bool can_be_project(const char *real, const struct project_seen *seen)
 {
