@@ -145,9 +145,10 @@ enum pinfold_answer {
 struct pinfold_denial;
 struct pinfold_run_options {
     size_t size;
-    const char *const *argv; /* NULL-terminated */
-    const char *const *env;  /* from which the policy selects variables; NULL: the caller's */
-    const char *cwd;         /* a path in the box; NULL: the policy's */
+    const char *const
+        *argv; /* NULL-terminated; empty or NULL: the image's own (ENTRYPOINT and CMD), for engines with images */
+    const char *const *env; /* from which the policy selects variables; NULL: the caller's */
+    const char *cwd;        /* a path in the box; NULL: the policy's */
     /* -1: /dev/null for stdin. Output descriptors are ignored with `capture`. Used only if `use_fds` is set;
        otherwise the box gets the caller's 0, 1 and 2 */
     int stdin_fd, stdout_fd, stderr_fd;
@@ -338,10 +339,10 @@ PINFOLD_PUBLIC int pinfold_session_list(const struct pinfold_session_options *op
 
 /*
  * Removes what sessions and runs with a dead owner left behind (boxes, containers, volumes, directories) and the caches
- * of projects whose directory is gone. `ret` is JSON, malloc()ed: "removed", "removed_from_engines", "kept" (what has
- * to wait, and why), "caches" ("workspace", "bytes" freed, "whole"), "not_asked" (container daemons that do not
- * answer), "not_asked_news" (those of them that no earlier call reported: "why", "note", and the file to delete so that
- * pinfold forgets the daemon).
+ * of projects whose directory is gone. `ret` is JSON, malloc()ed: "removed", "removed_from_engines", "kept" (sessions
+ * with storage whose owner is dead, each said once, with the reason), "caches" ("workspace", "bytes" freed, "whole"),
+ * "not_asked" (container daemons that do not answer), "not_asked_news" (those of them that no earlier call reported:
+ * "why", "note", and the file to delete so that pinfold forgets the daemon).
  */
 PINFOLD_PUBLIC int pinfold_session_prune(char **ret, struct pinfold_error *error);
 /* The same JSON without removing anything; "bytes" and "whole" are null. malloc()ed. */
@@ -482,8 +483,11 @@ struct pinfold_agent_options {
 };
 /* JSON, malloc()ed:
        {"agents":[{"name","title","state":[...],"servers":[...],"prompt":true,"start":true,"profile":true,"model":true,"resume":true,
-       "response":"option|prompt|none","program","login":"there|missing|none","login_files":[...],"login_variables":[...]}]};
-   the person's own definitions are among them. login: whether a file of the login is on this machine, or a variable is set */
+       "response":"option|prompt|none","program","path":"..."|null,"on_path":true,"not_installed":"..."|null,
+       "login":"there|missing|none","login_files":[...],"login_variables":[...]}],"wrong":[{"name","error"}]};
+   wrong: definitions of the person's own that cannot be used.
+   the person's own definitions are among them. path: where the program was found on this machine, on PATH or beside it;
+   not_installed: else where it was looked for, and how to install it. login: whether a file of the login is on this machine, or a variable is set */
 PINFOLD_PUBLIC int pinfold_agent_list(char **ret, struct pinfold_error *error);
 /*
  * Copies the host's login into `state`: everything the first time, later only the login. The host's files are not

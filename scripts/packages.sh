@@ -89,7 +89,6 @@ test less less
 test vim-tiny vi
 test sudo sudo
 test procps ps
-test e2fsprogs mke2fs
 test util-linux setpriv
 test iproute2 ip
 test tinyproxy tinyproxy

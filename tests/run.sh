@@ -8,7 +8,7 @@
 #     PINFOLD_HOST_BUILD build-host/        PINFOLD_SCRATCH     an empty directory of its own, removed afterwards
 #     PINFOLD_TEST_USER  an ordinary user that root's suites run things as; empty when not root
 #     PINFOLD_MUST_RUN   1: a skip that tests/expected-skips does not name is a failure
-# tests/suites is the table of the suites. They run three at a time where the machine has two processors, but for those that
+# tests/suites is the table of the suites. They run four at a time where the machine has two processors, but for those that
 # measure ("alone"), and each once.
 #
 # PINFOLD_NO_APT=1 installs nothing, PINFOLD_NO_BUILD=1 builds nothing; PINFOLD_TEST_SUITES is another table.
@@ -108,7 +108,9 @@ if [ "$(id -u)" = 0 ]; then
     PINFOLD_TEST_USER=pinfold-test
     id "$PINFOLD_TEST_USER" >/dev/null 2>&1 || useradd -m -s /bin/bash "$PINFOLD_TEST_USER" || die "cannot make the user pinfold-test"
 else
-    absent=$(scripts/packages.sh missing build manual agents test | tr '\n' ' ')
+    needed=$({ scripts/packages.sh missing build && { command -v python3 >/dev/null || echo python3; }; } | tr '\n' ' ')
+    [ -z "$needed" ] || die "packages are missing without which nothing can be built and no test can run; run this once, then again ./test: sudo apt-get install -y $needed"
+    absent=$(scripts/packages.sh missing manual agents test | tr '\n' ' ')
     [ -z "$absent" ] || echo "note: not installed, only root can (tests that need them are skipped): $absent"
     PINFOLD_TEST_USER=
 fi
@@ -182,8 +184,8 @@ report() { # name, budget: prints what a finished suite said
 
 passed_all=0 failed_all=0 skipped_all=0
 limit=1500 # seconds until a suite that hangs is ended
-lanes=$(($(nproc) + 1)) # most suites wait for something half of their time
-[ "$lanes" -gt 3 ] && lanes=3
+lanes=$(($(nproc) + 2)) # most suites wait for something half of their time
+[ "$lanes" -gt 4 ] && lanes=4
 
 reap_one() {
     local pid name budget

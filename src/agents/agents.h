@@ -184,7 +184,8 @@ int agent_json_shown(const struct agent_kept *f, const char *directory, struct s
 int agent_json_join(struct str base, struct str host, struct str box, char **ret, size_t *ret_n);
 int agent_json_changes(const struct agent_kept *f, const char *name, struct str base, struct str box, struct buf *ret);
 int agent_json_take(const struct agent_kept *f, const char *key, struct str base, struct str box, struct str host,
-                    struct buf *ret); /* -ENOENT: no such change */
+                    struct buf *ret); /* `key` NULL: all that was not removed. -ENOENT: no such change, or nothing was
+                                         removed; -ENODATA: removed, which is not taken over */
 bool agent_json_own_login(const struct agent_kept *f, struct str box);
 /* Seconds since 1970 at which the login ends; 0: it does not say. */
 int64_t agent_json_expires(const struct agent_kept *f, struct str host);

@@ -109,7 +109,7 @@ static int take_state(const struct definition_reading *r, const struct node *n, 
         else if (str_is(key->text, "files"))
             no = take_files(r, value, false, &s->files, &s->n_files);
         else
-            no = agent_wrong(r, key, "the keys of a state are name, at, linux, macos, databases, files");
+            no = agent_unknown(r, key, "a state", "name, at, linux, macos, databases, files");
         if (no < 0)
             return no;
     }
@@ -205,10 +205,9 @@ static int take_kept(const struct definition_reading *r, const struct node *n, s
         else if (str_is(key->text, "secret"))
             no = agent_take_flag(r, value, &f->secret);
         else
-            no = agent_wrong(
-                r, key,
-                "the keys of a file are file, from, blank, only, keys, expires, text, since, since_text, note, "
-                "login, renew, secret");
+            no = agent_unknown(r, key, "a file",
+                               "file, from, blank, only, keys, expires, text, since, since_text, note, "
+                               "login, renew, secret");
         if (no < 0)
             return no;
     }
@@ -251,7 +250,7 @@ static int take_layer(const struct definition_reading *r, const struct node *n, 
         else if (str_is(key->text, "apart"))
             no = take_belows(r, value, &l->apart);
         else
-            no = agent_wrong(r, key, "the keys of a directory are at, variable, files, shared, apart");
+            no = agent_unknown(r, key, "a directory", "at, variable, files, shared, apart");
         if (no < 0)
             return no;
     }
@@ -307,10 +306,9 @@ static int take_start(const struct definition_reading *r, const struct node *n, 
         else if (str_is(key->text, "keeps"))
             no = take_layers(r, value, s);
         else
-            no = agent_wrong(
-                r, key,
-                "the keys of start are command, unattended, own_options, places, install, login, login_port, env, "
-                "untried, keeps");
+            no = agent_unknown(r, key, "start",
+                               "command, unattended, own_options, places, install, login, login_port, env, "
+                               "untried, keeps");
         if (no < 0)
             return no;
     }
@@ -350,9 +348,9 @@ static int take_key(const struct definition_reading *r, const struct node *key, 
         return take_env(r, value, &a->env);
     if (str_is(key->text, "servers"))
         return take_settings(r, value, &a->servers);
-    return agent_wrong(r, key,
-                       "the keys of an agent are title, command, profile, model, unattended, response, response_text, "
-                       "resume, prompt, text, state, read_only, env, pass, hosts, servers, start");
+    return agent_unknown(r, key, "an agent",
+                         "title, command, profile, model, unattended, response, response_text, "
+                         "resume, prompt, text, state, read_only, env, pass, hosts, servers, start");
 }
 
 int agent_read(const char *name, const char *file, struct str text, struct arena *mem, struct agent *ret, struct err *e)

@@ -154,6 +154,8 @@ struct change_walk {
     size_t depth;
     struct buf *lines;  /* or NULL */
     const char *wanted; /* the change that is taken over into `host` */
+    bool all;           /* or all of them, but for what was removed */
+    size_t removed;
     json_t *host;
     int found;
 };
@@ -197,10 +199,12 @@ static bool can_be_shown(const json_t *value)
     return fits;
 }
 
-/* Into the host's text, whose objects on the way are made when they are missing. */
+/* Into the host's text, whose objects on the way are made when they are missing. What a box removed stays there. */
 static int take_over(struct change_walk *w, json_t *value)
 {
     json_t *at = w->host;
+    if (!value)
+        return -ENODATA;
     if (!can_be_shown(value))
         return -EFBIG;
     for (size_t i = 0; i + 1 < w->depth; i++) {
@@ -213,12 +217,7 @@ static int take_over(struct change_walk *w, json_t *value)
         }
         at = next;
     }
-    const char *last = w->path[w->depth - 1];
-    if (!value)
-        (void)json_object_del(at, last);
-    else if (json_object_set(at, last, value) < 0)
-        return -ENOMEM;
-    return 1;
+    return json_object_set(at, w->path[w->depth - 1], value) < 0 ? -ENOMEM : 1;
 }
 
 static void walk(struct change_walk *w, const json_t *base, const json_t *box);
@@ -249,7 +248,8 @@ static void one_change(struct change_walk *w, const char *key, json_t *was, json
         put_value(w->lines, now);
         buf_char(w->lines, '\n');
     }
-    if (w->wanted && w->found == 0 && strcmp(buf_cstr(&name), w->wanted) == 0)
+    w->removed += !now;
+    if (w->wanted ? w->found == 0 && strcmp(buf_cstr(&name), w->wanted) == 0 : w->all && now && w->found >= 0)
         w->found = take_over(w, now);
     w->depth--;
 }
@@ -285,11 +285,18 @@ int agent_json_take(const struct agent_kept *f, const char *key, struct str base
     json_t *b = base.n ? parsed(base) : json_object(), *x = parsed(box), *h = host.n ? parsed(host) : json_object();
     int no = b && x && h ? 0 : -EINVAL;
     if (no == 0) {
-        struct change_walk w = {.name = "", .keys = f->keys, .wanted = key, .host = h};
+        struct change_walk w = {.name = "", .keys = f->keys, .wanted = key, .all = !key, .host = h};
         char *text = NULL;
         size_t n = 0;
         walk(&w, b, x);
-        no = w.found == 1 ? printed(h, &text, &n) : w.found < 0 ? w.found : -ENOENT;
+        if (w.found < 0)
+            no = w.found;
+        else if (!key && w.removed && !w.found)
+            no = -ENODATA;
+        else if (key ? w.found == 1 : w.removed > 0)
+            no = printed(h, &text, &n);
+        else
+            no = -ENOENT;
         buf_put(ret, text, n);
         if (text)
             buf_char(ret, '\n');

@@ -253,8 +253,12 @@ static int take_file(struct layer_work *w, int host, const struct text *seed, co
         no = agent_json_take(w->file, key, view(seed), view(mine), view(&theirs), &bytes);
     else if (w->file->only || w->file->keys || (theirs.there && !equal(&theirs, seed)) || !mine->there)
         return -EBUSY; /* a part of the file, or not what the box began with: as a whole it would undo what is outside */
-    else
+    else if (theirs.there)
+        no = agent_json_take(w->file, NULL, view(seed), view(mine), view(&theirs), &bytes);
+    if (!key && (no == -ENOENT || no == -EINVAL || !theirs.there)) { /* nothing was removed in it, or it is no JSON */
         buf_str(&bytes, view(mine));
+        no = 0;
+    }
     if (no < 0)
         return no;
     w->found = true;
@@ -506,7 +510,8 @@ int agent_layers_do(const struct agent_layers *l, enum agent_layers_work work, c
     if (got > 0 && no == 0)
         return 0;
     no = got < 0 ? (int)got : no;
-    if ((work == AGENT_TAKE || work == AGENT_LOGIN) && (no == -ENOENT || no == -EBUSY || no == -EFBIG))
+    if ((work == AGENT_TAKE || work == AGENT_LOGIN) &&
+        (no == -ENOENT || no == -EBUSY || no == -EFBIG || no == -ENODATA))
         return no;
     if (work == AGENT_IMPORT && no == -EBADMSG)
         return no;

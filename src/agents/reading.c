@@ -9,6 +9,17 @@ int agent_wrong(const struct definition_reading *r, const struct node *at, const
     return place_say(r->e, ERR_POLICY, r->file, at->line, at->column, "%s", what);
 }
 
+int agent_unknown(const struct definition_reading *r, const struct node *key, const char *of, const char *keys)
+{
+    char name[64];
+    size_t n = 0;
+    for (; n < key->text.n && n + 1 < sizeof name; n++)
+        name[n] = key->text.p[n] > ' ' && key->text.p[n] <= '~' ? key->text.p[n] : '?';
+    name[n] = 0;
+    return place_say(r->e, ERR_POLICY, r->file, key->line, key->column, "'%s' is no key of %s, whose keys are %s", name,
+                     of, keys);
+}
+
 static int reading_no_memory(const struct definition_reading *r)
 {
     return err_sys(r->e, ERR_SYSTEM, ENOMEM, "cannot read %s", r->file);

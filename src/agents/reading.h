@@ -9,6 +9,8 @@ struct definition_reading {
     struct err *e;
 };
 int agent_wrong(const struct definition_reading *r, const struct node *at, const char *what);
+/* A key that `of` ("a state") does not have; `keys`: those that it has. */
+int agent_unknown(const struct definition_reading *r, const struct node *key, const char *of, const char *keys);
 int agent_take_text(const struct definition_reading *r, const struct node *n, const char **ret);
 int agent_take_list(const struct definition_reading *r, const struct node *n, const char ***ret);
 int agent_take_flag(const struct definition_reading *r, const struct node *n, bool *ret);

@@ -164,6 +164,15 @@ static const struct {
                  {"patch", offsetof(struct ask, into)},
                  {"to", offsetof(struct ask, to)},
                  {"branch", offsetof(struct ask, branch)},
+                 {"engine", offsetof(struct ask, image.engine)},
+                 {"tag", offsetof(struct ask, image.tag)},
+                 {"base-tag", offsetof(struct ask, image.base_tag)},
+                 {"base-image", offsetof(struct ask, image.base_image)},
+                 {"network", offsetof(struct ask, image.network)},
+                 {"claude-code-version", offsetof(struct ask, image.versions[0])},
+                 {"codex-version", offsetof(struct ask, image.versions[1])},
+                 {"git-delta-version", offsetof(struct ask, image.versions[2])},
+                 {"ast-grep-version", offsetof(struct ask, image.versions[3])},
                  {"tool", offsetof(struct ask, tool)},
                  {"conflicts", offsetof(struct ask, conflicts)},
                  {"passes", offsetof(struct ask, passes)},
@@ -215,6 +224,7 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                     {"no-layers", offsetof(struct ask, no_layers)},
                     {"sandbox", offsetof(struct ask, sandbox)},
                     {"recreate", offsetof(struct ask, recreate)},
+                    {"as-before", offsetof(struct ask, as_before)},
                     {"managed", offsetof(struct ask, managed)},
                     {"dry-run", offsetof(struct ask, dry_run)},
                     {"detach", offsetof(struct ask, detach)},
@@ -228,6 +238,7 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                     {"hunks", offsetof(struct ask, hunks)},
                     {"merge", offsetof(struct ask, merge)},
                     {"no-pager", offsetof(struct ask, no_pager)},
+                    {"build", offsetof(struct ask, image.build)},
                     {"all", offsetof(struct ask, all)}};
 
     if (same(f->name, "policy") || same(f->name, "settings"))
@@ -238,6 +249,8 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
         a->agents[a->n_agents++] = value;
     if (same(f->name, "base"))
         a->bases[a->n_bases++] = value;
+    if (same(f->name, "build-arg"))
+        a->image.build_args[a->image.n_build_args++] = value;
     if (same(f->name, "help"))
         a->help = value ? value : "";
     for (size_t i = 0; i < sizeof switches / sizeof *switches; i++) {
@@ -321,7 +334,8 @@ bool ask_parse(struct ask *a, int argc, char **argv)
     a->agents = calloc((size_t)argc + 1, sizeof *a->agents);
     a->bases = calloc((size_t)argc + 2, sizeof *a->bases);
     a->copies = calloc((size_t)argc + 1, sizeof *a->copies);
-    if (!a->policy || !a->words || !a->env || !a->agents || !a->bases || !a->copies) {
+    a->image.build_args = calloc((size_t)argc + 1, sizeof *a->image.build_args);
+    if (!a->image.build_args || !a->policy || !a->words || !a->env || !a->agents || !a->bases || !a->copies) {
         complain("out of memory");
         return false;
     }
@@ -365,6 +379,7 @@ void ask_free(struct ask *a)
     free(a->env);
     free(a->agents);
     free(a->bases);
+    free(a->image.build_args);
 }
 
 bool ask_policy(const struct ask *a, struct pinfold_policy **ret, int *ret_status)

@@ -59,6 +59,16 @@ enum verb_id {
     (VERB_RUN | VERB_SHELL | VERB_EXPLAIN | VERB_WHY | VERB_SHOW_RUN | VERB_POLICY | VERB_SESSION | VERB_MCP |         \
      VERB_START | VERB_LEARN)
 
+/* What is said of images: for build-base, build, image check and init. */
+enum { IMAGE_TOOLS = 4 };
+struct image_said {
+    const char *engine, *tag, *base_tag, *base_image, *network;
+    const char *versions[IMAGE_TOOLS]; /* claude-code, codex, git-delta, ast-grep */
+    const char **build_args;
+    size_t n_build_args;
+    bool build; /* before the project's session is started */
+};
+
 /* The parsed command line. Arrays have room for all of argv; strings point into argv. */
 struct ask {
     enum verb_id verb;
@@ -80,14 +90,17 @@ struct ask {
     const char *cow_from;       /* a layer that the one of `cow` stands on; or NULL */
     const char *cow, *cow_then; /* of run: "" without a name, or NULL; what becomes of the layer, or NULL: it is kept */
     bool sandbox, recreate, detach, all;
-    const char *mode; /* of files */
+    bool as_before;       /* session start: with what it was started with, too */
+    const char *start_in; /* where that was; NULL: here */
+    const char *mode;     /* of files */
     bool parents;
     bool force;              /* of init, rm and agent-init-config */
     bool auth;               /* agent-init-config: the login, too */
     const char *branch;      /* of a project's verbs; apply: a new branch gets the changes */
     const char *session_dir; /* where commands of a session that is started begin; NULL: as its policy says */
     void (*ensured)(const struct ask *a); /* called when the session was found or started, or NULL */
-    bool managed;                         /* of hook */
+    struct image_said image;
+    bool managed; /* of hook */
     bool json, names, last, quiet, verbose, show_values, no_layers, origins, verify, head, follow, remove, dry_run;
     const char *agent; /* VERB_START: its name */
     bool unattended, explain;
@@ -115,6 +128,8 @@ struct verb {
 };
 extern const struct verb verbs[]; /* ended by a NULL name */
 const struct verb *verb_find(const char *name);
+/* Whether the verb of this name takes an option that the verbs of its kind have. */
+bool verb_has(const char *verb, const char *option);
 extern const char *verb_said; /* the word on the command line, where several share an id */
 
 /* A flag of the command line, not of the policy. */
@@ -168,6 +183,11 @@ int verb_help(struct ask *a);
 int verb_mcp(struct ask *a);
 int verb_init(struct ask *a);
 int verb_project(struct ask *a);
+int verb_image(struct ask *a); /* also build-base and build */
+/* Builds the image of the project at this real path; STATUS_YES, or another with a message. */
+int image_of_project(const struct ask *a, const char *real);
+/* Whether this verb has the options for images that were said; false with a message. */
+bool image_said_fits(const struct ask *a);
 /* The directory that was named, or the current one, by its real path; false with a message. `words`: how many may be named. */
 bool project_directory(const struct ask *a, int first, char real[PATH_MAX]);
 /* Makes `a` the session of that project, or of --branch in it, which is prepared first; false with a message. */
@@ -178,6 +198,11 @@ bool project_branch_run(struct ask *a);
 int project_shell(struct ask *a);
 /* Finds or starts the session; prints errors. Returns the exit status. */
 int start_session(struct ask *a, const char *name);
+/*
+ * Makes `a` ask for what the session of that name was started with, if it has ended and nothing else is asked for, or with
+ * --as-before; false with a message. `ret`, to be freed once it is started, holds the texts; or NULL.
+ */
+bool again_begin(struct ask *a, const char *name, struct pinfold_report **ret);
 int verb_session(struct ask *a);
 int verb_exec(struct ask *a);
 int verb_job(struct ask *a);

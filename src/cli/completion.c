@@ -33,6 +33,7 @@ static const struct {
                 {VERB_PROJECT, {WORD_FILE}, NULL},
                 {VERB_PROJECT, {WORD_BRANCH, WORD_FILE}, NULL, "checkout"},
                 {VERB_PROJECT, {WORD_PART, WORD_NONE}, "list rm", "volume"},
+                {VERB_PROJECT, {WORD_PART, WORD_FILE}, "check", "image"},
                 {VERB_SESSION, {WORD_PART, WORD_SESSION}, "start list show stop rm prune update"},
                 {VERB_EXEC, {WORD_SESSION, WORD_COMMAND}, NULL},
                 {VERB_JOB, {WORD_PART, WORD_SESSION, WORD_NONE}, "list attach output kill"},
@@ -165,6 +166,9 @@ static bool is_of_policy(const struct own_flag *own, unsigned only)
     return false;
 }
 
+/* Whose options are printed; NULL: those of all. */
+static const char *of_verb;
+
 /* Calls `each` for every option, those of the policy first. */
 static void all_flags(void (*each)(const struct flag *f, unsigned only), unsigned only)
 {
@@ -192,8 +196,21 @@ static void all_flags(void (*each)(const struct flag *f, unsigned only), unsigne
                                .letter = o->letter,
                                .repeats = o->value != NULL,
                                .verbs = o->verbs};
-        if (o->verbs & only && !is_of_policy(o, only))
+        if (o->verbs & only && !is_of_policy(o, only) && (!of_verb || verb_has(of_verb, o->name)))
             each(&f, only);
+    }
+}
+
+/* Agents that are started by their names, and are no verbs. */
+static void agent_names(const char *before, const char *after)
+{
+    struct str rest = buf_view(&known_names.agents);
+    while (rest.n) {
+        char name[64];
+        struct str one = str_until(&rest, ' ');
+        snprintf(name, sizeof name, "%.*s", (int)one.n, one.p);
+        if (one.n && !verb_find(name))
+            printf("%s%s%s", before, name, after);
     }
 }
 
@@ -279,6 +296,7 @@ static void bash(void)
            "    if [ \"$cur\" = = ]; then cur=; elif [ \"$prev\" = = ]; then prev=${w[c-2]}; fi\n"
            "    if [ \"$c\" = 1 ]; then COMPREPLY=($(compgen -W '");
     verb_names();
+    agent_names(" ", "");
     printf(" --help --version' -- \"$cur\")); return; fi\n"
            "    for ((i = 2; i < c; i++)); do\n        case ${w[i]} in\n"
            "        --) case $verb in exec) ;; *) COMPREPLY=($(compgen -c -f -- \"$cur\")); return;; esac;;\n        ");
@@ -290,9 +308,11 @@ static void bash(void)
     printf("    esac\n    case $verb in\n");
     for (const struct verb *v = verbs; v->name; v++) {
         printf("    %s) words='", v->name);
+        of_verb = v->name;
         all_flags(bash_name, v->id);
         printf("';;\n");
     }
+    of_verb = NULL;
     printf("    *) words=;;\n    esac\n"
            "    if [ \"${cur#-}\" != \"$cur\" ]; then COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")); return; fi\n"
            "    case $verb:$n in\n");
@@ -377,10 +397,12 @@ static void zsh(void)
         single_quoted(v->sentence);
         printf("'\n");
     }
+    agent_names("    '", ":start this agent in a box'\n");
     printf(")\nif (( CURRENT == 2 )); then _describe verb verbs; return; fi\nlocal verb=$words[2]\n"
            "shift words; (( CURRENT-- ))\ncase $verb in\n");
     for (const struct verb *v = verbs; v->name; v++) {
         printf("%s)\nown=(\n", v->name);
+        of_verb = v->name;
         all_flags(zsh_option, v->id);
         printf(")\n_arguments -S -s $own");
         for (size_t i = 0; i < N_OF_VERBS; i++) {
@@ -405,7 +427,7 @@ static void fish_option(const struct flag *f, unsigned only)
     (void)only;
     printf("complete -c pinfold -n '__fish_seen_subcommand_from");
     for (const struct verb *v = verbs; v->name; v++) {
-        if (f->verbs & v->id)
+        if (f->verbs & v->id && verb_has(v->name, f->name))
             printf(" %s", v->name);
     }
     printf("' -l %s", f->name);
@@ -481,12 +503,14 @@ static void fish(void)
            "function __pinfold_command\n"
            "    set -l words (__pinfold_words)\n    set -l line (commandline -opc)\n"
            "    if test \"$line[2]\" = exec\n        set -e words[1]\n    end\n"
-           "    complete -C (string join ' ' -- (string escape -- $words) (commandline -ct))\nend\n");
+           "    set -l line (string join ' ' -- (string escape -- $words) (commandline -ct))\n"
+           "    string match -q -- '-*' \"$line\"; or complete -C \"$line\"\nend\n"); /* an option is no command */
     for (const struct verb *v = verbs; v->name; v++) {
         printf("complete -c pinfold -f -n __fish_use_subcommand -a %s -d '", v->name);
         fish_text(v->sentence);
         printf("'\n");
     }
+    agent_names("complete -c pinfold -f -n __fish_use_subcommand -a ", " -d 'start this agent in a box'\n");
     all_flags(fish_option, ~0u);
     for (size_t i = 0; i < N_OF_VERBS; i++) {
         const size_t last = last_word(i);
@@ -508,7 +532,8 @@ int verb_completion(struct ask *a)
     else if (same(shell, "fish"))
         fish();
     else {
-        complain("completion: missing argument: the shell (pinfold completion bash|zsh|fish)");
+        complain("completion: %s%s%s (pinfold completion bash|zsh|fish)",
+                 a->n_words ? "there is none for '" : "missing argument: the shell", shell, a->n_words ? "'" : "");
         return STATUS_USAGE;
     }
     return fflush(stdout) == 0 ? STATUS_YES : STATUS_NO;

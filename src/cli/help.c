@@ -71,7 +71,7 @@ static void own_lines(enum verb_id verb, bool only)
 {
     for (const struct own_flag *f = own_flags; f->name; f++) {
         if ((only ? f->verbs == (unsigned)verb : f->verbs & (unsigned)verb) &&
-            !(verb == (enum verb_id) ~0u && is_listed(f)))
+            !(verb == (enum verb_id) ~0u ? is_listed(f) : verb_said && !verb_has(verb_said, f->name)))
             option_line(f->name, f->letter, same(f->name, "help") ? NULL : f->value, NULL, f->help);
     }
 }

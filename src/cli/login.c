@@ -47,15 +47,20 @@ int verb_login(struct ask *a)
         complain("login: --cow, --unattended and --json are not for a login");
         return STATUS_USAGE;
     }
-    if (!a->explain && (!isatty(0) || !isatty(2))) {
-        complain("login: a person is asked before the login is written: run it at a terminal");
-        return STATUS_NO;
-    }
-    const struct agent_begin ask = {
-        .name = a->agent, .options = a->policy, .words = a->words, .look_only = a->explain, .login = true};
+    const bool at_terminal = isatty(0) && isatty(2);
+    const struct agent_begin ask = {.name = a->agent,
+                                    .options = a->policy,
+                                    .words = a->words,
+                                    .look_only = a->explain || !at_terminal,
+                                    .login = true};
     if (entry_agent_begin(&ask, &b, &error) < 0) {
         (void)fail(&error);
         return STATUS_SANDBOX;
+    }
+    if (!a->explain && !at_terminal) { /* of an agent that cannot log in in a box, that is said first */
+        complain("login: a person is asked before the login is written: run it at a terminal");
+        entry_agent_end(&b);
+        return STATUS_NO;
     }
     int status = STATUS_SANDBOX;
     if (!agent_options(a, b.options)) {
@@ -66,8 +71,13 @@ int verb_login(struct ask *a)
         if (!a->quiet)
             complain_lines(b.notes);
         status = run_command(a, (const char *const *)b.argv);
-        if (status == STATUS_YES)
+        if (status == STATUS_YES) {
             status = store(&b);
+        } else if (status != STATUS_SANDBOX) { /* which has said why */
+            complain("%s ended with status %d: no login was written; the one in %s stays as it is", a->agent, status,
+                     b.login_path);
+            status = STATUS_NO;
+        }
     }
     entry_agent_end(&b);
     return status;

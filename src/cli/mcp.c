@@ -71,13 +71,29 @@ static const char *option_of(const struct ask *a, const char *name)
     return said;
 }
 
+/* Whether an engine here can make boxes of the image that is meant when nobody names one. */
+static bool has_default_image(const struct pinfold_policy_options *o)
+{
+    struct pinfold_policy *policy = NULL;
+    struct pinfold_error error = {0};
+    char *text = NULL;
+    int r = pinfold_policy_load(o, &policy, &error);
+    if (r < 0)
+        return true; /* the server says it */
+    r = pinfold_explain(policy, PINFOLD_EXPLAIN_JSON, 0, &text, &error);
+    free(text);
+    pinfold_policy_free(policy);
+    return r == 0;
+}
+
 /*
  * Containers: the image, and, unless --engine says it, whichever engine this user can use and has it (options of the policy, of
  * which two more have room). Another engine than docker and podman has no use for an image that nobody named.
  */
-static void take_containers(struct ask *a)
+static void take_containers(struct ask *a, struct mcp_options *o, struct pinfold_policy_options *policy)
 {
     const char *engine = option_of(a, "engine");
+    const bool any = !engine || strcmp(engine, "auto") == 0;
     bool contains =
         !engine || strcmp(engine, "auto") == 0 || strcmp(engine, "docker") == 0 || strcmp(engine, "podman") == 0;
     if (!a->sandbox && !a->sandbox_image)
@@ -85,9 +101,19 @@ static void take_containers(struct ask *a)
     a->sandbox = contains;
     if (!engine)
         a->policy[a->n_policy++] = (struct pinfold_option){"engine", "auto"};
-    if (a->sandbox_image || (contains && !option_of(a, "image")))
-        a->policy[a->n_policy++] =
-            (struct pinfold_option){"image", a->sandbox_image ? a->sandbox_image : DEFAULT_IMAGE};
+    if (!a->sandbox_image && (!contains || option_of(a, "image")))
+        return;
+    a->policy[a->n_policy++] = (struct pinfold_option){"image", a->sandbox_image ? a->sandbox_image : DEFAULT_IMAGE};
+    o->no_image_said = !a->sandbox_image;
+    if (a->sandbox_image || !any || has_default_image(policy))
+        return;
+    a->policy[--a->n_policy] = (struct pinfold_option){NULL, NULL};
+    a->sandbox = o->no_image_said = false;
+    if (!a->quiet)
+        complain(
+            "mcp --sandbox: no engine here can make boxes of the image '%s', so they are the native engine's; name an "
+            "image that has the agents with --sandbox-image IMAGE",
+            DEFAULT_IMAGE);
 }
 
 /* A file NAME.yaml, and perhaps a profile behind a colon: the agent that it defines is from now on known as NAME. */
@@ -221,7 +247,7 @@ int verb_mcp(struct ask *a)
         if (!take_definition(&a->agents[i]))
             return STATUS_USAGE;
     }
-    take_containers(a);
+    take_containers(a, &o, &policy);
     o.sandbox = a->sandbox;
     if (!a->n_bases)
         a->bases[a->n_bases++] = workspace_of(a, here, sizeof here);

@@ -318,7 +318,8 @@ int people_removed(const struct pinfold_report *report, bool would)
     }
     EACH(one, get(all, "kept"))
     {
-        char *shown = safe(text_of(one, "name")), *why = safe(text_of(one, "why"));
+        const char *name = pinfold_value_text(get(one, "name"), NULL);
+        char *shown = safe(name ? name : text_of(one, "id")), *why = safe(text_of(one, "why"));
         printf("kept %s: %s\n", shown ? shown : "?", why ? why : "?");
         free(shown);
         free(why);
@@ -399,5 +400,7 @@ int people_agents(const struct pinfold_report *report)
         const char *const words[] = {text_of(one, "name"), text_of(one, "title"), places};
         add(&t, words);
     }
+    EACH(one, get(all, "wrong"))
+    complain("agent list: %s", text_of(one, "error"));
     return show_table(&t);
 }

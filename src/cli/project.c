@@ -125,20 +125,53 @@ static void tell(int dir, const char *real, const struct project_seen *seen, con
                : "");
     if (done->moved[0])
         printf("moved: " PROJECT_FILE " to %s\n", done->moved);
+    if (done->moved_image[0])
+        printf("moved: " PROJECT_DOCKERFILE " to %s\n", done->moved_image);
+    if (done->image)
+        printf("wrote: " PROJECT_DOCKERFILE ", of the image that boxes here have; change it, then: pinfold build\n");
     printf("wrote: " PROJECT_FILE ", trusted as it is%s\n",
            done->ignored ? "; .gitignore has a line for its backups" : "");
     tell_dangers(dir, real);
-    printf("next:  pinfold shell, in %s\n", real);
+    printf(done->image ? "next:  pinfold build-base, once for all projects; pinfold build and pinfold shell, in %s\n"
+                       : "next:  pinfold shell, in %s\n",
+           real);
+}
+
+/* The engine that was said, or that the person's own policy has; NULL: boxes need no image. False with a message. */
+static bool container_of(const struct ask *a, const char *real, struct project_container *ret)
+{
+    const struct pinfold_policy_options o = {.size = sizeof o, .cwd = real};
+    struct pinfold_policy *policy;
+    struct pinfold_error ignored;
+    char *text = NULL;
+    *ret = (struct project_container){.engine = a->image.engine};
+    project_image(real, ret->name);
+    if (!a->image.engine && pinfold_policy_load(&o, &policy, &ignored) == 0) {
+        (void)pinfold_policy_text(policy, 0, &text, &ignored);
+        pinfold_policy_free(policy);
+    }
+    if (text && strstr(text, "\nengine: docker\n"))
+        ret->engine = "docker";
+    if (text && strstr(text, "\nengine: podman\n"))
+        ret->engine = "podman";
+    free(text);
+    if (!a->image.engine || same(a->image.engine, "docker") || same(a->image.engine, "podman"))
+        return true;
+    complain(
+        "init: --engine '%s' has no images, so there is nothing to prepare; write docker or podman, or leave it out",
+        a->image.engine);
+    return false;
 }
 
 int verb_init(struct ask *a)
 {
+    struct project_container container;
     char real[PATH_MAX], file[PATH_MAX + sizeof PROJECT_FILE], why[PATH_MAX + 512] = "";
     struct project_seen seen;
     struct project_done done;
     struct pinfold_error error = {0};
     char *sentence = NULL;
-    if (!project_directory(a, 0, real))
+    if (!project_directory(a, 0, real) || !container_of(a, real, &container))
         return STATUS_USAGE;
     auto_fd int dir = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int r = dir < 0 ? -errno : project_look(dir, &seen);
@@ -148,7 +181,7 @@ int verb_init(struct ask *a)
     }
     if (!can_be_project(real, &seen))
         return STATUS_USAGE;
-    if (project_write(dir, real, &seen, a->force, &done, why, sizeof why) < 0) {
+    if (project_write(dir, real, &seen, &container, a->force, &done, why, sizeof why) < 0) {
         complain("init: %s", why);
         return STATUS_USAGE;
     }
@@ -204,7 +237,7 @@ static bool prepare(const struct ask *a, const char *real)
 
 bool project_session_of(struct ask *a, const char *real)
 {
-    if (!prepare(a, real))
+    if ((a->image.build && image_of_project(a, real) != STATUS_YES) || !prepare(a, real))
         return false;
     if (used_box.ports[0] && !a->quiet)
         complain("note: " PROJECT_SEED
@@ -284,6 +317,12 @@ int project_shell(struct ask *a)
     const char *path = a->n_words ? a->words[0] : ".";
     bool other = a->n_policy || a->session || a->cow || a->cow_from || a->cow_then || a->no_layers || a->text ||
                  a->settings_format || a->json || a->control || a->result || a->scope || a->dir || getenv("PINFOLD");
+    if ((a->image.build || a->image.base_tag) &&
+        (other || !realpath(path, real) || (!a->branch && !project_is(real)))) {
+        complain("shell: --build is for the session of a project, and takes --branch and --base-tag beside it; see: "
+                 "pinfold init");
+        return -1;
+    }
     if (a->branch && other) {
         complain(
             "shell: --branch opens a shell in the session of the branch, whose policy is the project's: it takes no "

@@ -132,13 +132,33 @@ static bool changes_user(const char *name)
     return false;
 }
 
+/* Whether it names an image, which may have a command of its own. A policy that is wrong is complained of later. */
+static bool has_image(const struct ask *a)
+{
+    const struct pinfold_policy_options o = {.size = sizeof o,
+                                             .options = a->policy,
+                                             .settings_format = a->settings_format,
+                                             .text = a->text,
+                                             .no_layers = a->no_layers};
+    struct pinfold_policy *policy;
+    struct pinfold_error ignored;
+    char *text = NULL;
+    if (pinfold_policy_load(&o, &policy, &ignored) < 0)
+        return true;
+    (void)pinfold_policy_text(policy, 0, &text, &ignored);
+    pinfold_policy_free(policy);
+    bool image = text && strstr(text, "\nimage: ");
+    free(text);
+    return image;
+}
+
 int verb_run(struct ask *a)
 {
-    if (a->n_words == 0) {
+    if (a->n_words == 0 && !has_image(a)) {
         complain("run: missing argument: the command (pinfold run [OPTIONS] [--] COMMAND [ARG...])");
         return STATUS_SANDBOX;
     }
-    const char *slash = strrchr(a->words[0], '/'), *name = slash ? slash + 1 : a->words[0];
+    const char *first = a->n_words ? a->words[0] : "", *slash = strrchr(first, '/'), *name = slash ? slash + 1 : first;
     int status = run_command(a, (const char *const *)a->words);
     if (status > 0 && status < 124 && !a->quiet && !a->json && entry_agent_known(name))
         complain("%s had neither its login nor its settings in this box; 'pinfold %s' gives it both", name, name);
@@ -174,6 +194,15 @@ static void add_prompt(struct ask *a)
     a->policy[a->n_policy++] = (struct pinfold_option){"env", geteuid() == 0 ? "PS1=(pinfold) # " : "PS1=(pinfold) $ "};
 }
 
+/* fish writes to its directories in the home when it starts: it gets layers of its own over them. */
+static void add_fish(struct ask *a, const char *shell)
+{
+    static const char *const places[] = {"~/.config/fish", "~/.local/share/fish"};
+    const char *slash = strrchr(shell, '/');
+    for (size_t i = 0; i < sizeof places / sizeof *places && slash && same(slash + 1, "fish"); i++)
+        a->policy[a->n_policy++] = (struct pinfold_option){"cache", places[i]};
+}
+
 int verb_shell(struct ask *a)
 {
     const char *shell = getenv("SHELL");
@@ -186,8 +215,10 @@ int verb_shell(struct ask *a)
         a->policy[a->n_policy++] = (struct pinfold_option){"workspace", a->words[0]};
     if (!shell || shell[0] != '/' || access(shell, X_OK) != 0)
         shell = "/bin/sh";
-    if (!a->text && !a->session)
+    if (!a->text && !a->session) {
         add_prompt(a);
+        add_fish(a, shell);
+    }
     const char *const argv[] = {shell, NULL};
     return run_command(a, argv);
 }

@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 
 static const char *const session_parts[] = {"start [OPTIONS] NAME",
-                                            "start a session, or find the running one; options as for run",
+                                            "start it, if it has ended as before, or find it; options as for run",
                                             "list [--json|--names]",
                                             "all of them",
                                             "show [--json] NAME",
@@ -40,6 +40,13 @@ static const char *const policy_parts[] = {"check [FILE...]",
                                            "convert --from bwrap -- OPTIONS",
                                            "translate bubblewrap's options",
                                            NULL};
+static const char *const image_parts[] = {"check [--engine E] [--agent NAME] IMAGE",
+                                          "say what an image lacks for boxes and agents, and how to mend it",
+                                          "check ./DOCKERFILE|DIRECTORY",
+                                          "say what a project's Dockerfile must not do",
+                                          "print base|budgie [FILE]",
+                                          "print the Dockerfile, or another file, of pinfold's images",
+                                          NULL};
 static const char *const agent_parts[] = {"list [--json]",
                                           "list the known agents",
                                           "prepare AGENT DIRECTORY",
@@ -67,13 +74,16 @@ static const char *const why_parts[] = {"read|write|create|exec PATH",
 const struct verb verbs[] = {
     {VERB_RUN, "run", "[OPTIONS] [--] COMMAND...", "run a command in a new box", NULL},
     {VERB_SHELL, "shell", "[PATH] [--branch B] [OPTIONS]", "start a shell in a box (also plain `pinfold`)", NULL},
-    {VERB_INIT, "init", "[PATH] [--force]", "write a policy for the project in PATH", NULL},
+    {VERB_INIT, "init", "[PATH] [--engine E] [--force]", "write a policy for the project in PATH", NULL},
     {VERB_PROJECT, "start", "[PATH] [--branch B]", "start the project's session, or find the running one", NULL},
     {VERB_PROJECT, "stop", "[PATH] [--branch B]", "stop it; its history is kept", NULL},
     {VERB_PROJECT, "checkout", "BRANCH [PATH]", "make or renew a branch's worktree for its box", NULL},
     {VERB_PROJECT, "rm", "[PATH] [--branch B] [--force]", "remove the boxes of a project or of a branch", NULL},
     {VERB_PROJECT, "list", "[--json]", "list projects, their branches and sessions", NULL},
     {VERB_PROJECT, "volume", "[list|rm NAME]", "list what is kept for projects, remove some of it", NULL},
+    {VERB_PROJECT, "build-base", "[base|budgie] [OPTIONS]", "build the image that projects' images begin with", NULL},
+    {VERB_PROJECT, "build", "[PATH] [--base-tag TAG]", "build the project's image", NULL},
+    {VERB_PROJECT, "image", "check IMAGE|./DOCKERFILE", "say what an image lacks for boxes and agents", image_parts},
     {VERB_SESSION, "session", "start|list|show|stop|rm|...", "manage boxes that stay; also prune, update",
      session_parts},
     {VERB_EXEC, "exec", "[OPTIONS] SESSION COMMAND...", "run a command in a session", NULL},
@@ -141,6 +151,8 @@ const struct own_flag own_flags[] = {
      "After --cow: ask, keep the layer (default), apply it if the command ended with status 0, or remove it."},
     {0, "recreate", NULL, VERB_RUN | VERB_SHELL | VERB_SESSION,
      "Recreate the session if its policy, engine or image differs."},
+    {0, "as-before", NULL, VERB_SESSION,
+     "start: with the options of its last start, too; those given now are added, or replace one that is given once."},
     {0, "scope", "OWNER", VERB_RUN | VERB_SHELL | VERB_WHY | VERB_SESSION | VERB_EXEC | VERB_JOB | VERBS_OF_FILES,
      "Use this owner's sessions; owners have separate session names."},
     {0, "dry-run", NULL, VERB_SESSION | VERB_HOOK | VERB_LAYERS,
@@ -192,8 +204,27 @@ const struct own_flag own_flags[] = {
     {0, "verify", NULL, VERB_DOCTOR, "Attack default boxes and report what held."},
     {0, "agent", "NAME[:PROFILE]", VERB_MCP,
      "Offer this agent as a tool (pinfold agent list), in a box of its own; may be repeated."},
+    {0, "agent", "NAME", VERB_PROJECT, "image check: this agent or program must be there; may be repeated."},
+    {0, "engine", "docker|podman", VERB_PROJECT | VERB_INIT,
+     "init: boxes here are containers of this engine. build-base, build, image: this engine; default: the policy's, or "
+     "podman where it works and has the image, else "
+     "docker."},
+    {0, "tag", "TAG", VERB_PROJECT, "build-base: the image's tag; default: latest."},
+    {0, "base-image", "IMAGE", VERB_PROJECT, "build-base: the image to begin with, instead of the Dockerfile's."},
+    {0, "build", NULL, VERB_PROJECT | VERB_SHELL, "start, shell: build the project's image first."},
+    {0, "base-tag", "TAG", VERB_PROJECT | VERB_SHELL,
+     "build, and start and shell with --build: the tag of the base image; default: latest."},
+    {0, "claude-code-version", "V", VERB_PROJECT,
+     "build-base: Claude Code's version: a number, latest (looked up at npm) or none."},
+    {0, "codex-version", "V", VERB_PROJECT, "build-base: Codex's version, likewise."},
+    {0, "git-delta-version", "V", VERB_PROJECT, "build-base: git-delta's version: a number or none."},
+    {0, "ast-grep-version", "V", VERB_PROJECT, "build-base: ast-grep's version, as Claude Code's."},
+    {0, "build-arg", "NAME=VALUE", VERB_PROJECT, "build-base, build: an argument of the Dockerfile; may be repeated."},
+    {0, "network", "NET", VERB_PROJECT, "build-base, build: the network of the build's steps; default: the engine's."},
     {0, "base", "DIR", VERB_MCP, "Let agents work in DIR and below only; may be repeated; default: the workspace."},
-    {0, "sandbox", NULL, VERB_MCP, "Use containers as boxes: docker, or podman if docker is missing."},
+    {0, "sandbox", NULL, VERB_MCP,
+     "Use containers as boxes: whichever of podman and docker works and has the image; with no image the native "
+     "engine's."},
     {0, "sandbox-image", "IMAGE", VERB_MCP,
      "Image of these containers, with the agents in it; default budgie-sandbox:latest."},
     {0, "http", "ADDRESS:PORT", VERB_MCP,
@@ -234,6 +265,33 @@ const struct own_flag own_flags[] = {
     {'v', "verbose", NULL, VERB_EXPLAIN, "Also print every built-in name, the directories made first and the steps."},
     {'h', "help", "all", ~0u, "Print help; --help=all: every option."},
     {0, NULL, NULL, 0, NULL}};
+
+/* Verbs of one kind share their line of options; these have no use for some of them. */
+static const struct {
+    const char *verb, *options[5];
+} without[] = {{"start", {"force", "json", "names"}},
+               {"stop", {"force", "json", "names"}},
+               {"checkout", {"branch", "force", "json", "names"}},
+               {"rm", {"json", "names"}},
+               {"list", {"branch", "force"}},
+               {"volume", {"branch"}},
+               {"login", {"cow", "cow-from", "unattended", "json"}},
+               {"agent", {"auth", "force"}},
+               {"agent-init-config", {"json"}},
+               {"codex-init-config", {"json"}},
+               {"agent-logout", {"auth", "force", "json"}},
+               {"codex-logout", {"auth", "force", "json"}}};
+
+bool verb_has(const char *verb, const char *option)
+{
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
+        for (size_t k = 0; same(without[i].verb, verb) && k < 5 && without[i].options[k]; k++) {
+            if (same(without[i].options[k], option))
+                return false;
+        }
+    }
+    return true;
+}
 
 const char *verb_said;
 

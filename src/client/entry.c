@@ -12,6 +12,7 @@
 #include "client/server.h"
 #include "supervisor/network/apart.h"
 #include "run/agent/agent_own.h"
+#include "run/image/look.h"
 
 bool entry_hidden(int argc, char **argv, int *ret_status)
 {
@@ -25,6 +26,10 @@ bool entry_hidden(int argc, char **argv, int *ret_status)
     }
     if (argc > 2 && same(argv[1], "--attack")) {
         *ret_status = attack_main(argc - 2, argv + 2);
+        return true;
+    }
+    if (argc > 2 && same(argv[1], IMAGE_LOOK)) {
+        *ret_status = image_look_main(argc - 2, argv + 2);
         return true;
     }
     return false;
@@ -83,4 +88,35 @@ int entry_agent_init(const char *name, bool auth, bool force, char **ret, struct
 int entry_agent_logout(const char *name, char **ret, struct pinfold_error *error)
 {
     return agent_start_logout(name, ret, error);
+}
+
+int entry_image_check(const struct image_check_ask *ask, struct image_checked *ret, struct pinfold_error *error)
+{
+    return image_check(ask, ret, error);
+}
+
+void entry_image_checked_free(struct image_checked *c)
+{
+    image_checked_free(c);
+}
+
+void entry_image_dockerfile(struct str text, image_dockerfile_found *found, void *ctx)
+{
+    image_dockerfile_check(text, found, ctx);
+}
+
+int entry_image_build(const struct image_build *b, struct image_built *ret, struct pinfold_error *error)
+{
+    return image_build(b, ret, error);
+}
+
+int entry_image_version(const char *option, const char *package, const char *said, char ret[IMAGE_VERSION],
+                        struct pinfold_error *error)
+{
+    return image_version(option, package, said, ret, error);
+}
+
+const char *entry_image_own_file(const char *own, const char *name)
+{
+    return image_own_file(own, name);
 }

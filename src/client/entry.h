@@ -2,8 +2,9 @@
 #pragma once
 #include <stdbool.h>
 #include "run/agent/agent_start.h" /* the command line's agents, which are no part of the library */
+#include "run/image/build.h"       /* and images */
 
-/* --serve (server of the shared library) and --attack (doctor's attacks in a box): true if it was one of them. --guard-process
+/* --serve (server of the shared library), --attack (doctor's attacks in a box) and --look-at-image (in a container): true if it was one of them. --guard-process
    (the guard of a box) does not return. */
 bool entry_hidden(int argc, char **argv, int *ret_status);
 
@@ -19,3 +20,12 @@ int entry_agent_login(struct agent_begun *b, bool write, struct pinfold_error *e
 int entry_agent_merge(const char *name, const char *const *takes, char **ret, struct pinfold_error *error);
 int entry_agent_init(const char *name, bool auth, bool force, char **ret, struct pinfold_error *error);
 int entry_agent_logout(const char *name, char **ret, struct pinfold_error *error);
+
+/* Images (run/image/image.h). */
+int entry_image_check(const struct image_check_ask *ask, struct image_checked *ret, struct pinfold_error *error);
+void entry_image_checked_free(struct image_checked *c);
+int entry_image_build(const struct image_build *b, struct image_built *ret, struct pinfold_error *error);
+int entry_image_version(const char *option, const char *package, const char *said, char ret[IMAGE_VERSION],
+                        struct pinfold_error *error);
+const char *entry_image_own_file(const char *own, const char *name);
+void entry_image_dockerfile(struct str text, image_dockerfile_found *found, void *ctx);

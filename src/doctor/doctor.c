@@ -9,6 +9,7 @@
 
 #include "run/report.h"
 #include "survey/cgroup.h"
+#include "backends/container/container_ask.h"
 #include "backends/engine.h"
 #include "backends/tools/tool.h"
 #include "run/direct.h"
@@ -107,7 +108,20 @@ static void check_features(struct doctor_report *r)
     }
 }
 
-/* "bubblewrap 0.8.0": the first line of the program's answer to --version. */
+/* Whether it has a version: a number after a blank. What a program warns of before may have dots and digits, too. */
+static bool has_version(struct str line)
+{
+    for (size_t i = 1; i + 2 < line.n; i++) {
+        size_t end = i;
+        while (end < line.n && line.p[end] >= '0' && line.p[end] <= '9')
+            end++;
+        if (line.p[i - 1] == ' ' && end > i && end < line.n && line.p[end] == '.')
+            return true;
+    }
+    return false;
+}
+
+/* "bubblewrap 0.8.0": the line with a version in the program's answer to --version. */
 static const char *version_of(struct arena *mem, const char *program)
 {
     const char *const argv[] = {program, "--version", NULL};
@@ -115,10 +129,37 @@ static const char *version_of(struct arena *mem, const char *program)
     auto_buf struct buf line = BUF(8192);
     if (tool_ask(argv, VERSION_PATIENCE_MS, &said) != 0)
         return NULL;
-    buf_put(&line, said.p, strcspn(buf_cstr(&said), "\n"));
+    for (struct str rest = buf_view(&said); rest.n && !line.n;) {
+        struct str one = str_until(&rest, '\n');
+        if (has_version(one))
+            buf_put(&line, one.p, one.n);
+    }
     auto_buf struct buf safe = BUF(16384);
     words_safe(&safe, buf_cstr(&line));
     return safe.n ? arena_text(mem, buf_cstr(&safe)) : NULL;
+}
+
+/* An engine of images: its client alone starts nothing. What it answered earlier does not count. */
+static void check_images(struct doctor_report *r, const char *name, const struct engine *engine, const char *found)
+{
+    const struct policy nothing_said = {.engine = engine->name, .workspace = "/"};
+    struct container_ask ask = {
+        .policy = &nothing_said, .mem = r->mem, .program = found, .podman = same(engine->name, "podman")};
+    const char *version = version_of(r->mem, found);
+    struct node info;
+    struct err e = {0};
+    int answers = container_find(&ask, &e);
+    if (answers == 0) {
+        container_forget(&ask);
+        answers = container_info(&ask, &info, &e);
+    }
+    if (answers < 0)
+        check(r, CHECK_PART, name, arena_printf(r->mem, "%s: %s", version ? version : found, e.text), NULL);
+    else /* its features depend on the image, and on the daemon that has it */
+        check(r, CHECK_YES, name,
+              arena_printf(r->mem, "%s, %s; needs an image (--image); its features are checked when a box starts",
+                           version ? version : "no version", found),
+              NULL);
 }
 
 /* What an engine lacks compared with native, or why it cannot be used. */
@@ -137,14 +178,11 @@ static void check_engine(struct doctor_report *r, const struct engine *engine)
               engine->package ? arena_printf(r->mem, "apt install %s", engine->package) : NULL);
         return;
     }
-    const char *version = version_of(r->mem, found);
-    if (engine->images) { /* its features depend on the image, and on the daemon that has it */
-        check(r, CHECK_YES, name,
-              arena_printf(r->mem, "%s, %s; needs an image (--image); its features are checked when a box starts",
-                           version ? version : "no version", found),
-              NULL);
+    if (engine->images) {
+        check_images(r, name, engine, found);
         return;
     }
+    const char *version = version_of(r->mem, found);
     if (engine->probe(&facts, r->mem, true, &e) < 0) {
         check(r, CHECK_PART, name, arena_printf(r->mem, "%s: %s", version ? version : found, e.text), NULL);
         return;
@@ -213,6 +251,20 @@ static void check_box(struct doctor_report *r)
         words_features(&words, lost);
     }
     check(r, lost ? CHECK_PART : CHECK_YES, "box", arena_text(r->mem, buf_cstr(&words)), NULL);
+}
+
+/* Whether this very directory's policy lets a command start, and root write there. */
+static void check_here(struct doctor_report *r)
+{
+    const char *why = r->secrets.why, *root = r->secrets.root_note;
+    const bool wide =
+        why && str_starts(str_of(why), STR(WORKSPACE_TOO_WIDE)); /* no matter of the machine or a policy */
+    if (why)
+        check(r, wide ? CHECK_PART : CHECK_NO, "policy", arena_printf(r->mem, "no command is run here: %s", why), NULL);
+    else if (root)
+        check(r, CHECK_PART, "workspace", root, NULL);
+    else
+        check(r, CHECK_YES, "policy", "commands are run in this directory", NULL);
 }
 
 /* Prints an untrusted name on a line of its own. */
@@ -299,18 +351,29 @@ static void print_foreign(const struct doctor_report *r, struct buf *out)
 /* The last line: whether to go on, and what is in the way. */
 static void print_verdict(const struct doctor_report *r, size_t broken, struct buf *out)
 {
-    const struct check *box = NULL;
+    const struct check *box = NULL, *here = NULL;
+    size_t parts = 0;
     for (size_t i = 0; i < r->n_checks; i++) {
-        if (same(r->checks[i].name, "box"))
-            box = &r->checks[i];
+        const struct check *c = &r->checks[i];
+        if (same(c->name, "box"))
+            box = c;
+        else if (same(c->name, "policy") || same(c->name, "workspace"))
+            here = c;
+        else
+            parts += c->state == CHECK_PART && !str_starts(str_of(c->name), STR("engine-"));
     }
     buf_text(out, "\nVerdict: ");
     if (broken)
         buf_text(out, "do not rely on boxes here: attacks did not hold.\n");
     else if (!box || box->state == CHECK_NO)
         buf_text(out, "boxes do not start here; see the lines that begin with NO.\n");
+    else if (here && here->state != CHECK_YES)
+        buf_printf(out, "boxes work on this machine, but not in this directory: see line '%s'.\n", here->name);
     else if (box->state == CHECK_PART)
         buf_text(out, "boxes work here, with the losses named in line 'box'.\n");
+    else if (parts)
+        buf_text(out, "boxes work here, and a default box loses nothing; what options may lose is in the lines that "
+                      "begin with 'part'.\n");
     else
         buf_text(out, "boxes work here; nothing is lost.\n");
 }
@@ -495,6 +558,7 @@ static int doctor(bool verify, struct doctor_report *ret, struct err *e)
     if (doctor_git(mem, getenv("HOME"), &ret->git) < 0 || doctor_secrets(mem, getenv("HOME"), &ret->secrets) < 0 ||
         doctor_foreign(mem, ret->git.top, &ret->foreign) < 0)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "doctor");
+    check_here(ret);
     if (verify) {
         error = verify_box(mem, &ret->verdicts, &ret->n_verdicts, e);
         if (error < 0)

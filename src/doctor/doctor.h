@@ -44,7 +44,8 @@ struct secret_file {
     bool above; /* it is in the home, not in the workspace */
 };
 struct secret_files {
-    const char *workspace, *why; /* why: there is no policy to ask about, or NULL */
+    const char *workspace, *why; /* why: a command here is refused, so that there is no policy to ask about; or NULL */
+    const char *root_note;       /* root cannot write the workspace in a box; or NULL */
     struct secret_file *list;    /* those that can be read */
     size_t n, hidden;            /* hidden: the others */
     bool cut;                    /* not everything was looked at */

@@ -153,6 +153,7 @@ int doctor_secrets(struct arena *mem, const char *home, struct secret_files *ret
                             .files = SECRETS_FILES,
                             .until = now_ms() + SECRETS_MS};
     ret->workspace = arena_text(mem, plan.plan->workspace);
+    ret->root_note = arena_text_or_null(mem, plan.plan->root_note);
     if (ret->workspace)
         walk_names(&w, AT_FDCWD, ret->workspace, ret->workspace, SECRETS_DEPTH);
     w.above = true;

@@ -407,8 +407,10 @@ static void workers_serve(struct guard *g)
         if (g->alone)
             continue; /* the caller died, or a signal came */
         atomic_store_explicit(&s->busy_since, now_ms(), memory_order_relaxed);
+        /* A caller that was woken may come again before this worker runs again: that alone is no queue. */
+        const bool other = atomic_exchange_explicit(&s->last, g->n.pid, memory_order_relaxed) != g->n.pid;
         if (ask)
-            queue_grew(g, queued, &score);
+            queue_grew(g, queued && other, &score);
         serve_one(g);
         workers_apart(g);
         if (g->leader && g->epoch != atomic_load(&s->epoch))

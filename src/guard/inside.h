@@ -93,6 +93,7 @@ struct shared {
         lock_queue;              /* flock.c: processes that wait for one lock each; whether there is a queue */
     _Atomic uint32_t epoch;      /* incremented when the token is taken from a hung leader */
     _Atomic uint64_t busy_since; /* in ms; 0: the leader waits for a call */
+    _Atomic uint32_t last;       /* thread whose call was received last */
     _Atomic uint32_t table;      /* a small lock for what follows */
     uint64_t clock, masks_dropped;
     struct mask masks[MASKS];

@@ -164,6 +164,12 @@ static int in_the_box(const char *text, unsigned closed)
     struct pinfold_policy *policy = hook_policy(project, &error);
     int r = policy ? pinfold_session_ensure(policy, &so, &session, &error) : -1;
     pinfold_policy_free(policy);
+    if (r == -ESTALE && strstr(error.text, "--recreate")) { /* which is no option of an agent's shell */
+        hook_say("not run: the policy of '%s', its engine or its image has changed since its session was started; end "
+                 "the session on the host with: pinfold stop '%s'",
+                 project, project);
+        return HOOK_BLOCKS;
+    }
     if (r < 0) {
         hook_say("not run: %s", error.text);
         return HOOK_BLOCKS;

@@ -161,27 +161,69 @@ static int add_changes(struct making_ops *m, const struct changes *all, const bo
     return arena_failed(m->mem) ? apply_no_memory(m->t, m->e) : 0;
 }
 
-/* ---- the repository ---- */
+/* ---- repositories ---- */
 
 static bool changes_repository(const struct changes *all)
 {
     for (size_t i = 0; i < all->n; i++)
-        if (repo_part_of(all->all[i].path) == REPO_UNIT)
+        if (repo_part_of(all->all[i].path) == REPO_UNIT && !repo_inside(all->all[i].path))
             return true;
     return false;
 }
 
-static int add_repository(struct making_ops *m, const struct changes *all, const struct apply_ask *ask)
+static int add_more(struct making_ops *m, const struct apply_more *more)
 {
-    struct apply_more more = {0};
-    if (!ask->repository || ask->choices || !path_wanted(REPO_DIR, ask->paths, NULL) || !changes_repository(all))
-        return 0;
-    const int r = ask->repository(ask->ctx, m->t, all, m->mem, &more, m->ret, m->e);
-    for (size_t i = 0; r == 0 && i < more.n; i++) {
-        struct op *op = add_op(m, more.ops[i].kind, more.ops[i].path);
+    for (size_t i = 0; i < more->n; i++) {
+        struct op *op = add_op(m, more->ops[i].kind, more->ops[i].path);
         if (!op)
             return apply_no_memory(m->t, m->e);
-        *op = more.ops[i];
+        *op = more->ops[i];
+    }
+    return 0;
+}
+
+/* The one in the directory `path` of the workspace. */
+static int add_inside(struct making_ops *m, const struct changes *all, const struct apply_ask *ask, const char *path,
+                      size_t *parts)
+{
+    struct repo_within in;
+    struct apply_more more = {.parts = *parts};
+    const struct apply_outcome before = *m->ret;
+    int r = repo_enter(m->t, all, path, m->mem, &in);
+    if (r == 0 && in.why)
+        r = outcome_refuse(m->mem, m->ret, REPO_DIR, in.why);
+    else if (r == 0)
+        r = ask->repository(ask->ctx, &in.t, &in.all, m->mem, &more, m->ret, m->e);
+    if (r == 0)
+        r = repo_name_within(&in, &more, &before, m->ret, m->mem);
+    repo_leave(&in);
+    *parts = more.parts;
+    return r == -ENOMEM ? apply_no_memory(m->t, m->e) : r < 0 ? r : add_more(m, &more);
+}
+
+static int add_repositories(struct making_ops *m, const struct changes *all, const struct apply_ask *ask)
+{
+    struct apply_more more = {0};
+    const char **inside;
+    size_t n;
+    if (!ask->repository || ask->choices)
+        return 0;
+    int r = repos_inside(all, m->mem, &inside, &n) < 0 ? apply_no_memory(m->t, m->e) : 0;
+    if (r == 0 && path_wanted(REPO_DIR, ask->paths, NULL) && changes_repository(all))
+        r = ask->repository(ask->ctx, m->t, all, m->mem, &more, m->ret, m->e);
+    if (r == 0)
+        r = add_more(m, &more);
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        const char *git = arena_printf(m->mem, "%s/" REPO_DIR, inside[i]);
+        if (!git)
+            return apply_no_memory(m->t, m->e);
+        bool exact;
+        if (!path_wanted(git, ask->paths, &exact))
+            continue;
+        if (!exact && repo_guarded(m->t, inside[i]))
+            r = refuse_path(m, git, "it lies below a guarded name; to apply it, name its .git itself");
+        else
+            r = add_inside(m, all, ask, inside[i], &more.parts);
     }
     return r;
 }
@@ -189,9 +231,9 @@ static int add_repository(struct making_ops *m, const struct changes *all, const
 /* Of the repository only what has a name for people is told. */
 static bool comes_along(const struct op *op)
 {
-    return !op->why && repo_part_of(op->path) == REPO_UNIT &&
-           (repo_is_object(op->path) || str_starts(str_of(op->path), STR(REPO_DIR "/logs")) ||
-            object_is(&op->new, S_IFDIR));
+    const char *path = op->path + repo_inside(op->path);
+    return !op->why && repo_part_of(path) == REPO_UNIT &&
+           (repo_is_object(path) || str_starts(str_of(path), STR(REPO_DIR "/logs")) || object_is(&op->new, S_IFDIR));
 }
 
 /* ---- what came of it ---- */
@@ -272,7 +314,7 @@ int layer_apply(const struct layer_trees *t, const struct apply_ask *ask, struct
     if (r == 0)
         r = add_changes(&m, &all, take, made);
     if (r == 0)
-        r = add_repository(&m, &all, ask);
+        r = add_repositories(&m, &all, ask);
     const bool any = r == 0 && m.x.n > parents;
     if (any)
         r = transaction_run(t, t->upper, &m.x, mem, e);
@@ -296,12 +338,8 @@ int layer_apply_more(const struct layer_trees *t, const struct apply_more *more,
     int r = resume_first(&m);
     if (r == 0)
         r = next_number(&m);
-    for (size_t i = 0; r == 0 && i < more->n; i++) {
-        struct op *op = add_op(&m, more->ops[i].kind, more->ops[i].path);
-        if (!op)
-            return apply_no_memory(t, e);
-        *op = more->ops[i];
-    }
+    if (r == 0)
+        r = add_more(&m, more);
     if (r == 0 && m.x.n)
         r = transaction_run(t, t->upper, &m.x, mem, e);
     repo_parts_clear(t);
@@ -367,7 +405,7 @@ static int check_undo(struct making_ops *m, struct transaction *record, const st
             continue;
         const char *why = still_there(m->t, &m->ledger, op);
         /* git writes its index even when it only looks. Without the old one nothing is lost: git reset makes it anew. */
-        if (why && same(op->path, REPO_DIR "/index")) {
+        if (why && repo_is_index(op->path)) {
             const char **said = arena_push(m->mem, &m->ret->said, &m->ret->n_said, sizeof *said);
             if (said)
                 *said = "the index stays, because the host has written it since; git reset makes it that of HEAD";

@@ -49,11 +49,15 @@ struct layer_trees {
        (stack/stack.h). */
     const struct layer_below *below;
     size_t n_below;
+    const char *
+        inside; /* of a repository inside of the workspace, which `workspace` is then: its path, with a slash; or NULL */
     bool viewed; /* `workspace` is what the box had below it (stack_view()), so nothing of `below` is in the way */
 };
 
 /* Of struct change: the host has written to this very file. */
 #define CONFLICT_TOUCHED "the host changed it after the box began"
+/* It has perhaps moved another directory there. */
+#define CONFLICT_ABOVE "the host changed the directories above it after the box began"
 
 enum change_kind { CHANGE_ADDED = 1, CHANGE_EDITED, CHANGE_DELETED };
 enum { /* what of an edited entry differs */
@@ -231,6 +235,7 @@ struct apply_outcome {
 struct apply_more {
     struct op *ops;
     size_t n;
+    size_t parts; /* that were prepared for them, in REPO_PARTS */
 };
 /* -ENOMEM without a sentence. */
 int outcome_refuse(struct arena *mem, struct apply_outcome *ret, const char *path, const char *why);
@@ -242,6 +247,8 @@ int layer_choose(const struct layer_trees *t, const struct changes *all, const c
 void choose_above(const struct changes *all, bool *take);
 /* Why a change is not applied, whatever stands in the workspace; `exact`: a person has named this very path. NULL: it is. */
 const char *layer_why_not(const struct change *c, bool exact);
+/* Whether it is applied only if it is named itself, and then it is. */
+bool change_waits(const struct change *c);
 
 /* ---- apply.c ---- */
 

@@ -16,18 +16,41 @@ int outcome_refuse(struct arena *mem, struct apply_outcome *ret, const char *pat
 /* What is below .git is git's own, and a person names it path by path, but for what lands with the whole repository. */
 static const char *git_why_not(const struct change *c, bool exact)
 {
+    const bool inside = repo_inside(c->path) > 0;
     switch (repo_part_of(c->path)) {
     case REPO_UNIT:
-        return "it lands with the whole repository: pinfold apply .git";
+        return inside ? "it lands with the whole repository that it is part of: apply the .git above it"
+                      : "it lands with the whole repository: pinfold apply .git";
     case REPO_PASSING:
         return "it is not applied; git writes it anew";
     case REPO_OTHER:
-        return exact ? NULL : "git obeys it; to apply it, name this path itself";
+        return inside  ? "git obeys it in a repository inside of the workspace, where such files are not applied"
+               : exact ? NULL
+                       : "git obeys it; to apply it, name this path itself";
     default:
-        return "it is part of a repository inside of the workspace, which is not applied; take its commits as a patch: "
-               "git "
-               "format-patch in the box";
+        return "it is below a .git that is none as git writes it, which is not applied";
     }
+}
+
+/* Whether it lands with its repository, or not at all: of one that the box has made inside of the workspace everything. */
+static bool in_wanted_unit(const struct changes *all, const char *path, const char *const *paths)
+{
+    char git[LAYER_PATH_MAX];
+    const size_t n = repo_inside(path);
+    const enum repo_part part = repo_part_of(path);
+    if (part == REPO_NOT || (part == REPO_OTHER && n == 0) || n + sizeof REPO_DIR > sizeof git)
+        return false;
+    memcpy(git, path, n);
+    memcpy(git + n, REPO_DIR, sizeof REPO_DIR);
+    if (!path_wanted(git, paths, NULL))
+        return false;
+    const struct change *c = part == REPO_OTHER ? changes_find(all, git) : NULL;
+    return part != REPO_OTHER || (c && c->kind == CHANGE_ADDED);
+}
+
+bool change_waits(const struct change *c)
+{
+    return (c->alarms & ALARMS_WAIT) && !(c->alarms & ALARM_GIT && git_why_not(c, true));
 }
 
 const char *layer_why_not(const struct change *c, bool exact)
@@ -50,14 +73,12 @@ const char *layer_why_not(const struct change *c, bool exact)
 static int choose(const struct changes *all, const char *const *paths, bool repository, bool *take, struct arena *mem,
                   struct apply_outcome *ret)
 {
-    const bool unit = repository && path_wanted(REPO_DIR, paths, NULL);
     for (size_t i = 0; i < all->n; i++) {
         const struct change *c = &all->all[i];
         bool exact;
         if (!path_wanted(c->path, paths, &exact))
             continue;
-        const enum repo_part part = repo_part_of(c->path);
-        if (unit && (part == REPO_UNIT || part == REPO_PASSING))
+        if (repository && in_wanted_unit(all, c->path, paths))
             continue;
         const char *why = layer_why_not(c, exact);
         if (why && outcome_refuse(mem, ret, c->path, why) < 0)

@@ -142,8 +142,8 @@ int transaction_record(const struct layer_trees *t, uint64_t number, struct aren
     r = dir < 0 || !number ? -ENOENT : journal_read(dir, mem, ret, e);
     if (r != -ENOENT)
         return r;
-    (void)err_say(e, ERR_POLICY, "layer %s: there is no apply to take back", t->id);
-    return -ENOENT;
+    /* Not -ENOENT, which says that there is no such layer. */
+    return err_say(e, ERR_POLICY, "layer %s: there is no apply to take back", t->id);
 }
 
 /* Removes a directory of undo/; the record first, so that what is left of it is none. */

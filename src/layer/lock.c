@@ -15,7 +15,7 @@
 
 int layer_boot(char boot[40])
 {
-    auto_fd int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
+    auto_fd int fd = openat(AT_FDCWD, BOOT_ID, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, boot, 39);
     if (n <= 0)
         return -ENOENT;

@@ -112,6 +112,7 @@ void merge_note(const struct layer_trees *t, const struct changes *all)
     struct base_note *old, fresh;
     size_t n_old, n = 0;
     struct layer_object git;
+    struct str before_all;
     if (!mem || object_look(t->workspace, REPO_DIR, &git) < 0 || !git.mode ||
         read_notes(t->store, mem, &old, &n_old) < 0)
         return;
@@ -129,7 +130,8 @@ void merge_note(const struct layer_trees *t, const struct changes *all)
     for (size_t i = 0; again && i < n_old && n < NOTED_MAX; i++, n++)
         if (!again[i])
             put_note(&out, &old[i]);
-    if (n && again)
+    const bool known = again && text_read(t->store, NOTES, mem, &before_all) == 0 && str_eq(before_all, buf_view(&out));
+    if (n && again && !known)
         (void)text_write(t->store, NOTES, &out); /* without notes nothing is merged */
 }
 

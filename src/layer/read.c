@@ -233,7 +233,7 @@ static const char *moved_here(const struct layer_reading *r, const struct level 
     const struct ledger_entry *known = ledger_find(&r->ledger, path);
     if (known && object_same_inode(&known->now, low))
         return NULL;
-    return "the host changed the directories above it after the box began";
+    return CONFLICT_ABOVE;
 }
 
 /* Something that the layer has a copy of is gone. */

@@ -7,7 +7,6 @@
 #include "layer/stack/stack.h"
 
 #include <errno.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,13 +45,18 @@ static int check_layer_name(const char *name, struct err *e)
 }
 
 /*
- * The time from which on a change of the host is one "since the start": of a nameless file on the workspace's own file
- * system, whose clock may be a server's; where there are none, of our lock. Both leave nothing in the workspace.
+ * The time from which on a change of the host is one "since the start": of our lock, which was made just now, if it is on the workspace's
+ * own file system, whose clock may be a server's; otherwise of a nameless file there; where there are none, of our lock.
+ * All of them leave nothing in the workspace.
  */
-static int look_at_clock(const char *workspace, int lock, struct timespec *ret)
+static int look_at_clock(const char *workspace, const struct stat *is, int lock, struct timespec *ret)
 {
     struct stat st;
-    auto_fd int fd = open(workspace, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fstat(lock, &st) == 0 && st.st_dev == is->st_dev) {
+        *ret = st.st_ctim;
+        return 0;
+    }
+    auto_fd int fd = openat(AT_FDCWD, workspace, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fstat(fd >= 0 ? fd : lock, &st) < 0)
         return -errno;
     *ret = st.st_ctim;
@@ -104,7 +108,7 @@ static int put_layer_record(const struct layer_held *l, bool synced, struct err 
 /* An overlay shows mode, owner and times of its upper directory as those of the workspace. */
 static int make_upper(int dir, const struct stat *workspace)
 {
-    if (mkdirat(dir, "upper", 0700) < 0 || mkdirat(dir, "work", 0700) < 0)
+    if (mkdirat(dir, "upper", workspace->st_mode & 0777) < 0 || mkdirat(dir, "work", 0700) < 0)
         return -errno;
     auto_fd int upper = openat(dir, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     const struct timespec times[2] = {workspace->st_atim, workspace->st_mtim};
@@ -114,12 +118,15 @@ static int make_upper(int dir, const struct stat *workspace)
     if ((st.st_uid != workspace->st_uid || st.st_gid != workspace->st_gid) &&
         fchown(upper, workspace->st_uid, workspace->st_gid) < 0)
         return -errno;
-    if (fchmod(upper, workspace->st_mode & 07777) < 0 || futimens(upper, times) < 0)
+    /* A new owner takes setgid away; with the umask's help it is right from the start. */
+    const bool dressed = ((st.st_mode ^ workspace->st_mode) & 07777) == 0 && st.st_uid == workspace->st_uid &&
+                         st.st_gid == workspace->st_gid;
+    if ((!dressed && fchmod(upper, workspace->st_mode & 07777) < 0) || futimens(upper, times) < 0)
         return -errno;
     return 0;
 }
 
-static int make_layers(const char *state, struct arena *mem, int *ret, struct err *e)
+static int make_layers(const char *state, struct arena *mem, struct err *e)
 {
     const char *path = arena_printf(mem, "%s/" LAYERS, state);
     if (!path)
@@ -135,18 +142,18 @@ static int make_layers(const char *state, struct arena *mem, int *ret, struct er
             break;
         *slash = '/';
     }
-    *ret = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return *ret < 0 ? err_sys(e, ERR_SYSTEM, errno, "cannot open '%s'", path) : 0;
+    return 0;
 }
 
-/* A name for upper/ that nobody can guess. */
-static int choose_hidden(struct layer_held *l, struct arena *mem)
+/* A name for upper/ that nobody can guess; and another number, by which one call is enough. */
+static int choose_hidden(struct layer_held *l, struct arena *mem, uint64_t *ret_more)
 {
-    uint64_t number[2];
+    uint64_t number[3];
     if (getrandom(number, sizeof number, 0) != sizeof number)
         return -errno;
     l->layer.hidden =
         arena_printf(mem, "upper.%016llx%016llx", (unsigned long long)number[0], (unsigned long long)number[1]);
+    *ret_more = number[2];
     return l->layer.hidden ? 0 : -ENOMEM;
 }
 
@@ -161,13 +168,15 @@ static int begin_layer(struct layer_held *l, const struct stat *workspace, struc
             "run as its owner");
     if (no == 0)
         no = layer_boot(boot);
-    auto_fd int top = open(l->ask.workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    auto_fd int top = openat(AT_FDCWD, l->ask.workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (no == 0 && top >= 0)
         repo_remember(l->layer.dir, top, l->stack ? l->stack->below : NULL, l->stack ? l->stack->n : 0);
+    /* Nobody sees it before its record. The later this is made, the less of what the host did just before counts as done since. */
+    l->lock = no < 0 ? -1 : layer_lock_file(l->layer.dir);
+    if (no == 0 && (l->lock < 0 || flock(l->lock, LOCK_EX | LOCK_NB) < 0))
+        no = -errno;
     if (no == 0)
-        no = look_at_clock(l->ask.workspace, l->lock, &since);
-    if (no == 0)
-        no = choose_hidden(l, mem);
+        no = look_at_clock(l->ask.workspace, workspace, l->lock, &since);
     if (no < 0)
         return err_sys(e, ERR_SYSTEM, -no, "cannot make a layer of '%s'", l->ask.workspace);
     l->layer.workspace = l->ask.workspace;
@@ -184,22 +193,27 @@ static int begin_layer(struct layer_held *l, const struct stat *workspace, struc
 static int make_layer(const char *state, struct arena *mem, struct layer_held *l, struct err *e)
 {
     struct stat workspace;
-    auto_fd int layers = -1;
     uint64_t number;
-    int r = make_layers(state, mem, &layers, e);
-    if (r < 0)
-        return r;
     if (stat(l->ask.workspace, &workspace) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "--cow: the workspace '%s'", l->ask.workspace);
-    if (getrandom(&number, sizeof number, 0) != sizeof number)
-        return err_sys(e, ERR_SYSTEM, errno, "cannot make a layer");
+    int r = choose_hidden(l, mem, &number);
+    if (r < 0)
+        return err_sys(e, ERR_SYSTEM, -r, "cannot make a layer");
     snprintf(l->layer.id, sizeof l->layer.id, "%016llx", (unsigned long long)number);
-    if (mkdirat(layers, l->layer.id, 0700) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "cannot make the layer '%s/" LAYERS "/%s'", state, l->layer.id);
-    l->layer.dir = openat(layers, l->layer.id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    l->lock = l->layer.dir < 0 ? -1 : layer_lock_file(l->layer.dir);
-    if (l->lock < 0 || flock(l->lock, LOCK_EX | LOCK_NB) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "cannot lock the layer '%s'", l->layer.id);
+    const char *path = arena_printf(mem, "%s/" LAYERS "/%s", state, l->layer.id);
+    if (!path)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make a layer");
+    int made = mkdir(path, 0700);
+    if (made < 0 && errno == ENOENT) {
+        r = make_layers(state, mem, e);
+        made = r < 0 ? -1 : mkdir(path, 0700);
+    }
+    if (made < 0)
+        return r < 0 ? r : err_sys(e, ERR_SYSTEM, errno, "cannot make the layer '%s'", path);
+    /* Not open(), which is two calls in musl: F_SETFD follows. */
+    l->layer.dir = openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (l->layer.dir < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot open the layer '%s'", path);
     return begin_layer(l, &workspace, mem, e);
 }
 
@@ -209,6 +223,7 @@ static int take_up(const char *state, struct layer_held *l, struct arena *mem, s
     const struct layer *layer = &l->layer;
     struct stat st;
     char boot[40];
+    uint64_t unused;
     if (strcmp(layer->workspace, l->ask.workspace) != 0)
         return err_hint(e,
                         err_say(e, ERR_POLICY, "--cow=%s: this layer is of the workspace '%s', not of '%s'",
@@ -236,7 +251,7 @@ static int take_up(const char *state, struct layer_held *l, struct arena *mem, s
     int no = layer->hidden ? sys_renameat2(layer->dir, layer->hidden, layer->dir, "upper", RENAME_NOREPLACE) : 0;
     if (no < 0 && no != -ENOENT)
         return err_sys(e, ERR_SYSTEM, -no, "layer %s: cannot prepare 'upper'", layer->id);
-    if (layer_boot(boot) < 0 || choose_hidden(l, mem) < 0 || !(l->layer.boot = arena_text(mem, boot)))
+    if (layer_boot(boot) < 0 || choose_hidden(l, mem, &unused) < 0 || !(l->layer.boot = arena_text(mem, boot)))
         return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s", layer->id);
     return put_layer_record(l, false, e);
 }
@@ -277,13 +292,31 @@ static int hold_stack(const char *state, struct layer_held *l, bool made, struct
     return r < 0 ? r : stack_hold(l->stack, e);
 }
 
+/* Callers that ask for one name at once find, or make, one layer: the lock is the directory's, until it is held. */
+static int lock_names(const char *state, struct arena *mem, int *ret_lock, struct err *e)
+{
+    const char *path = arena_printf(mem, "%s/" LAYERS, state);
+    int r = path ? make_layers(state, mem, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make a layer");
+    if (r < 0)
+        return r;
+    auto_fd int fd = openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    do
+        r = fd < 0 ? -1 : flock(fd, LOCK_EX);
+    while (r < 0 && fd >= 0 && errno == EINTR);
+    if (r < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot lock '%s'", path);
+    *ret_lock = take_fd(&fd);
+    return 0;
+}
+
 int layer_hold(const char *state, const struct layer_ask *ask, struct arena *mem, struct layer_held *ret, struct err *e)
 {
     struct err none = {0};
+    auto_fd int names = -1;
     *ret = LAYER_HELD;
     ret->ask = *ask;
     int r = ask->name ? check_layer_name(ask->name, e) : -ENOENT;
-    if (r == 0) {
+    if (r == 0 && (r = lock_names(state, mem, &names, e)) == 0) {
         r = layer_open(state, ask->name, ask->workspace, mem, &ret->layer, &none);
         if (r < 0 && r != -ENOENT)
             *e = none;
@@ -316,20 +349,18 @@ int layer_seal(struct layer_held *l, struct err *e)
 
 bool layer_is_empty(const struct layer *l)
 {
-    int fd = layer_upper(l);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        (void)close_fd(fd);
-        return false;
-    }
-    bool empty = true;
-    errno = 0;
-    for (struct dirent *entry; empty && (entry = readdir(d));)
-        empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
-    if (errno)
-        empty = false;
-    (void)closedir(d);
-    return empty;
+    char room[256] __attribute__((aligned(8)));
+    auto_fd int fd = layer_upper(l);
+    struct sys_entries entries = {.dir = fd, .room = room, .bytes = sizeof room};
+    return fd == -ENOENT || (fd >= 0 && !sys_next_entry(&entries) && entries.no == 0);
+}
+
+bool layer_drop_empty(const struct layer *l)
+{
+    int no = l->hidden ? sys_unlinkat(l->dir, l->hidden, AT_REMOVEDIR) : -ENOENT;
+    if (no == -ENOENT)
+        no = sys_unlinkat(l->dir, "upper", AT_REMOVEDIR);
+    return no == 0;
 }
 
 void layer_release(struct layer_held *l)

@@ -35,8 +35,10 @@ int layer_hold(const char *state, const struct layer_ask *ask, struct arena *mem
                struct err *e);
 /* After the box has ended: writes all that it changed to the disk, then the record that says so. */
 int layer_seal(struct layer_held *l, struct err *e);
-/* Whether nothing at all was changed: an upper directory without a name in it. False also if it cannot be read. */
+/* Whether nothing at all was changed: a directory of changes without a name in it, or none (any more). False also if it cannot be read. */
 bool layer_is_empty(const struct layer *l);
+/* Removes the directory of changes if nothing at all was changed, that is if it is empty: then there is no layer any more. */
+bool layer_drop_empty(const struct layer *l);
 void layer_release(struct layer_held *l);
 
 /* Holds an open layer; -EBUSY with a sentence: a box uses it, or (`idle`) an apply of it is not finished. */

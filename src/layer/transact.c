@@ -656,7 +656,7 @@ static int write_record(struct transacting *r)
         op.link = 0;
         /* Objects are not taken back, nor an index that the host has written since. */
         real |= (op.kind != OP_MODE || op.old.mode) && !repo_is_object(op.path) &&
-                (r->x->kind == TRANSACTION_APPLY || !same(op.path, REPO_DIR "/index"));
+                (r->x->kind == TRANSACTION_APPLY || !repo_is_index(op.path));
         record.ops[record.n++] = op;
     }
     if (arena_failed(r->mem))

@@ -287,7 +287,10 @@ static bool no_login(const struct pinfold_value *a, struct buf *out)
 static void reason_of(const struct errand *x, int status, struct buf *out)
 {
     auto_report struct pinfold_report *known = NULL;
-    if (status == 127)
+    const char *absent = answer_text(x->agent->definition, "not_installed");
+    if (status == 127 && absent && !x->image)
+        buf_printf(out, "[%s]\n", absent);
+    else if (status == 127)
         buf_printf(out, "[the box has no program '%s'%s]\n", answer_text(x->agent->definition, "program"),
                    x->image ? ": the image must have it" : "");
     if (status == 127 || pinfold_agent_list_report(&known, NULL) < 0)
@@ -400,9 +403,9 @@ static void report(struct errand *x, struct pinfold_result *result)
     } else {
         const char *err = pinfold_result_stderr(result, &n);
         reason_of(x, pinfold_result_end(result) == PINFOLD_EXITED ? pinfold_result_code(result) : -1, &j->text);
-        buf_printf(&j->text, "%s failed (%s %d). The end of what it wrote to standard error:\n", x->agent->title,
+        buf_printf(&j->text, "%s failed (%s %d).%s\n", x->agent->title,
                    pinfold_result_end(result) == PINFOLD_EXITED ? "exit status" : "ended, status",
-                   pinfold_result_status(result));
+                   pinfold_result_status(result), n ? " The end of what it wrote to standard error:" : "");
         tail(&j->text, err, n);
         if (j->text.n && j->text.p[j->text.n - 1] != '\n')
             buf_char(&j->text, '\n');
@@ -434,6 +437,26 @@ static void begins_now(struct errand *x)
     (void)gmtime_r(&now.tv_sec, &tm);
     (void)strftime(second, sizeof second, "%Y-%m-%dT%H:%M:%S", &tm);
     snprintf(x->began, sizeof x->began, "%s.%03ldZ", second, now.tv_nsec / 1000000);
+}
+
+/*
+ * A client of a desktop has not the PATH of a person's shell. Where the box has the host's files, a program that was found
+ * beside PATH (~/.local/bin, npm's and nvm's directories) is started by its path, with what lies beside it on PATH.
+ */
+static void by_its_path(struct errand *x, char **argv, struct pinfold_exec_options *o)
+{
+    const struct pinfold_value *a = x->agent->definition;
+    const char *path = answer_text(a, "path"), *here = getenv("PATH"), *slash = path ? strrchr(path, '/') : NULL;
+    if (x->image || !slash || pinfold_value_is_true(pinfold_value_get(a, "on_path")) ||
+        !same(argv[0], answer_text(a, "program")))
+        return;
+    const char **env = arena_zero(x->mem, 2 * sizeof *env);
+    char *program = arena_text(x->mem, path);
+    if (!env || !program)
+        return;
+    env[0] = arena_printf(x->mem, "PATH=%.*s%s%s", (int)(slash - path), path, here ? ":" : "", here ? here : "");
+    argv[0] = program;
+    o->env = env[0] ? env : NULL;
 }
 
 static void ask_it(struct errand *x)
@@ -471,6 +494,7 @@ static void ask_it(struct errand *x)
                                      .cancel_fd = x->job->socket,
                                      .output = telling_output,
                                      .ctx = &telling};
+    by_its_path(x, argv, &o);
     begins_now(x);
     int r = pinfold_exec(x->session, &o, &result, &error);
     free(argv);
@@ -537,6 +561,13 @@ static bool configure_agent(const char *said, const struct pinfold_value *root, 
     struct str profile = str_of(said), name = str_until(&profile, ':');
     const struct pinfold_value *a = known_agent(root, name);
 
+    EACH_ANSWER(one, pinfold_value_get(root, "wrong"))
+    {
+        if (a || !str_is(name, answer_text(one, "name")))
+            continue;
+        snprintf(why, room, "--agent %s: %s", said, answer_text(one, "error"));
+        return false;
+    }
     if (n_configured == MAX_AGENTS || !a || name.n > 40) {
         snprintf(why, room, "--agent %s: %s", said, a ? "at most 16 agents" : "unknown agent; see: pinfold agent list");
         return false;
@@ -599,10 +630,16 @@ bool agents_begin(const struct mcp_options *o, char *why, size_t room)
     return good;
 }
 
-void agents_tell_logins(void (*tell)(const char *sentence))
+void agents_tell_missing(bool image, void (*tell)(const char *sentence))
 {
     for (size_t i = 0; i < n_configured; i++) {
         auto_buf struct buf why = BUF(1u << 12);
+        const char *absent = answer_text(configured[i].definition, "not_installed");
+        if (absent && !image) {
+            buf_printf(&why, "--agent %s: %s", configured[i].agent, absent);
+            tell(buf_cstr(&why));
+            buf_free(&why);
+        }
         buf_printf(&why, "--agent %s: ", configured[i].agent);
         if (no_login(configured[i].definition, &why) && buf_ok(&why))
             tell(buf_cstr(&why));

@@ -7,5 +7,5 @@
  * long as the process.
  */
 bool agents_begin(const struct mcp_options *o, char *why, size_t room);
-/* A sentence for each of them that has no login on this machine. */
-void agents_tell_logins(void (*tell)(const char *sentence));
+/* A sentence for each of them that has no login on this machine, or (unless an image has it) is not installed. */
+void agents_tell_missing(bool image, void (*tell)(const char *sentence));

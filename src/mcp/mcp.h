@@ -26,8 +26,9 @@ struct mcp_options {
      * the path crosses a link that a box may have created. `what` begins the message.
      */
     bool (*judge)(const char *what, const char *path, char *real, char *why, size_t room);
-    bool sandbox;    /* boxes are containers of an image: an agent works in /workspace there */
-    uint32_t ask_ms; /* how long a question to the user waits, in ms; 0: five minutes */
+    bool no_image_said; /* the image of `sandbox` is the default one */
+    bool sandbox;       /* boxes are containers of an image: an agent works in /workspace there */
+    uint32_t ask_ms;    /* how long a question to the user waits, in ms; 0: five minutes */
     bool quiet;
 };
 

@@ -100,6 +100,7 @@ struct beginning {
     struct loop *loop;
     struct task *task;
     int status;
+    bool no_image_said;
 };
 
 static void begun_say(void *ctx, enum say_level level, struct str sentence)
@@ -135,6 +136,8 @@ static void begun(void *ctx, struct str json)
         return;
     const char *text = value_text(json_array_get(json_object_get(result, "content"), 0), "text", NULL);
     complain(text ? text : "cannot create boxes here");
+    if (b->no_image_said)
+        complain("name an image that has the agents with --sandbox-image IMAGE");
     b->status = EXIT_CANNOT;
     b->loop->done = true;
 }
@@ -329,6 +332,7 @@ int mcp_serve(const struct mcp_options *said)
     char why[512];
 
     v.beginning.loop = &s->loop;
+    v.beginning.no_image_said = o->no_image_said;
     (void)signal(SIGPIPE, SIG_IGN);
     v.policy.options = with_store_hidden(v.policy.options);
     if (!v.policy.options) {
@@ -349,7 +353,7 @@ int mcp_serve(const struct mcp_options *said)
     else if (asker_begin(&s->asker, &s->loop), carrier_begin(s, &carrier)) {
         if (s->place.policy)
             begin_work(s, &v.beginning);
-        agents_tell_logins(complain);
+        agents_tell_missing(o->sandbox, complain);
         status = run(s, &carrier);
         if (status == 0)
             status = v.beginning.status;

@@ -53,7 +53,9 @@ static void move_engine(const struct facts *f, struct facts *kept, struct arena 
         *image = (struct image_fact){.name = arena_text_or_null(to, f->image->name),
                                      .id = arena_text_or_null(to, f->image->id),
                                      .entrypoint = words_of(f->image->entrypoint, to),
-                                     .user = arena_text_or_null(to, f->image->user)};
+                                     .user = arena_text_or_null(to, f->image->user),
+                                     .cmd = words_of(f->image->cmd, to),
+                                     .workdir = arena_text_or_null(to, f->image->workdir)};
     if (container)
         *container = (struct container_fact){.podman = f->container->podman, .rootless = f->container->rootless};
     for (size_t i = 0; others && i < f->n_others; i++)

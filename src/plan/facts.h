@@ -66,6 +66,8 @@ struct image_fact {
     const char *const *volumes;    /* directories that it declares as volumes, likewise */
     const char *const *entrypoint; /* words, likewise; none: it has none */
     const char *user;              /* its USER, or "" */
+    const char *const *cmd;        /* its CMD, as `entrypoint` */
+    const char *workdir;           /* its WORKDIR, or "" */
 };
 
 /* What docker and podman report about themselves. */

@@ -53,7 +53,9 @@ static const struct plan_place *region_of(const struct making *m, const char *pa
 
 const char *cwd_of(struct making *m)
 {
-    const char *cwd = m->ask->cwd;
+    const char *cwd = m->ask->cwd, *own = m->ask->of_image && m->facts->image ? m->facts->image->workdir : NULL;
+    if (own && own[0] == '/' && !m->ask->cwd_said)
+        return own; /* the command's words may be relative to it */
     if (!cwd || cwd[0] != '/')
         return path_inside(m, m->workspace);
     const char *inside = path_inside(m, cwd);
@@ -101,6 +103,23 @@ int bare_make(struct making *m)
     return image_path(&m->image, STEP_CWD, m->plan->cwd, 0) ? 0 : no_memory(m);
 }
 
+/* Of another user's workspace root may do in a box only what the mode lets everybody do: it has no capabilities there. */
+static int say_roots(struct making *m)
+{
+    const struct path_fact *top = facts_path(m->facts, m->policy->workspace);
+    const unsigned want = m->policy->workspace_read_only ? 05 : 07;
+    if (m->facts->uid != 0 || !top || top->type != PATH_DIR || top->uid == 0)
+        return 0;
+    if (((top->gid == m->facts->gid ? top->mode >> 3 : top->mode) & want) == want)
+        return 0;
+    m->plan->root_note = arena_printf(
+        m->mem,
+        "'%s' belongs to user %u, and root cannot %s it in a box, where root has no capabilities; run pinfold as that "
+        "user: sudo -u '#%u' pinfold ...",
+        top->real, top->uid, want & 02 ? "write" : "read", top->uid);
+    return m->plan->root_note ? note(m, "%s", m->plan->root_note) : -ENOMEM;
+}
+
 int lock_make(struct making *m)
 {
     int r = add_plain(m, STEP_NO_CAPS);
@@ -115,6 +134,8 @@ int lock_make(struct making *m)
         return r < 0 ? r : no_memory(m);
     s->a = filter_of(m);
     r = limits_make(m);
+    if (r == 0)
+        r = say_roots(m);
     if (r == 0 && m->facts->core_program)
         r = note(m,
                  "core dumps of the command go to this machine's core_pattern (%s): a core limit of 1 would prevent "

@@ -193,6 +193,7 @@ bool plan_settle_down(struct plan *p)
     kept.stored = NULL;
     kept.n_stored = 0;
     kept.notes = NULL;
+    kept.root_note = NULL;
     if (arena_failed(to))
         return false;
     arena_trim(to);

@@ -70,6 +70,7 @@ struct plan {
     enum catch_way catch;             /* net allow: how connections reach the egress proxy */
     const char *proxy_socket;         /* CATCH_SOCKET: the proxy's socket, in a directory of make_dirs; or NULL */
     const char *names_denied;         /* for the start to report: the limits of denying a name here; NULL */
+    const char *root_note;            /* for the start to report: root cannot write the workspace in a box; NULL */
     bool layered;                     /* changes to the workspace go to a copy-on-write layer */
     const char *workspace;            /* real path on the host; same path inside unless remapped */
     const char **read_on_every_open;  /* the rules that need FILTER_READS, NULL-terminated, or NULL */
@@ -96,6 +97,7 @@ struct plan_ask {
     const char *cwd; /* of the caller, absolute and real */
     /* requested explicitly: fail rather than start elsewhere; a path outside of all mounts is the box's own */
     bool cwd_said;
+    bool of_image;              /* the command is the image's own, which starts in its WORKDIR */
     const char *const *environ; /* NULL-terminated */
     bool tty;                   /* the command gets a terminal */
     const char *state_home;     /* used instead of the user's, which is not writable; NULL: the user's */
@@ -153,6 +155,8 @@ void plan_masks_digest(const struct plan *p, char ret[65]);
 int policy_digest(const struct policy *p, const char *engine, const char *image_id, char ret[65], struct err *e);
 /* For people and as JSON: steps, filters, limits, environment (values only with `show_values`), needs, losses, digest. */
 int plan_explain(const struct plan *p, bool show_values, struct buf *out);
+/* Whether the command's user is whom the image's USER says, or that says nobody. A name means what the image says, so it never is. */
+bool plan_has_image_user(const struct plan *p);
 /* For people, without the steps; entries of the built-in profiles are only counted. */
 int plan_explain_brief(const struct plan *p, bool show_values, struct buf *out);
 int plan_explain_json(const struct plan *p, bool show_values, struct buf *out);

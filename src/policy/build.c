@@ -533,12 +533,12 @@ static int choose_workspace(struct sequence *s, struct policy *p)
         return no_memory(s->e);
     if (same(p->workspace, "/"))
         snprintf(sentence, sizeof sentence,
-                 "the workspace would be '/', the whole file system; change to a project's directory or use "
-                 "--workspace DIR");
+                 WORKSPACE_TOO_WIDE "'/', the whole file system; change to a project's directory or use "
+                                    "--workspace DIR");
     else if (home && same(p->workspace, home))
-        snprintf(
-            sentence, sizeof sentence,
-            "the workspace would be your whole home directory; change to a project's directory or use --workspace DIR");
+        snprintf(sentence, sizeof sentence,
+                 WORKSPACE_TOO_WIDE
+                 "your whole home directory; change to a project's directory or use --workspace DIR");
     else if (home && path_at_or_below(home, p->workspace))
         snprintf(sentence, sizeof sentence,
                  "the workspace '%.200s' contains your home directory; change to a project's directory or use "

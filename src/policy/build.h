@@ -12,11 +12,12 @@
 #include "base/err.h"
 #include "policy/policy.h"
 
-#define MAX_POLICY_TEXT    (1u << 20)  /* bytes of one text */
-#define MAX_POLICY_DEPTH   32          /* nesting of one text */
-#define MAX_POLICY_EXTENDS 16          /* texts that extend each other */
-#define MAX_POLICY_RULES   20000       /* rules altogether */
-#define MAX_POLICY_BYTES   (32u << 20) /* size of a finished policy */
+#define WORKSPACE_TOO_WIDE "the workspace would be " /* begins the refusal of / and of a whole home */
+#define MAX_POLICY_TEXT    (1u << 20)                /* bytes of one text */
+#define MAX_POLICY_DEPTH   32                        /* nesting of one text */
+#define MAX_POLICY_EXTENDS 16                        /* texts that extend each other */
+#define MAX_POLICY_RULES   20000                     /* rules altogether */
+#define MAX_POLICY_BYTES   (32u << 20)               /* size of a finished policy */
 
 enum policy_format {
     POLICY_YAML,

@@ -55,6 +55,11 @@ int merge_begin(struct merge *m, struct policy *p, struct room room, struct err 
     m->p = p;
     m->e = e;
     m->paths.mem = m->env.mem = m->guards.mem = m->net.mem = m->mounts.mem = m->storages.mem = m->sockets.mem = mem;
+    int r = moved_find(m);
+    if (r < 0)
+        return r;
+    room.origins += m->n_moved * room.paths;
+    room.paths += m->n_moved * room.paths;
     room.paths += OWN_ROOM + (m->world->env_files ? MAX_ENV_FILES : 0) + MAX_SSH_FILES;
     for (const char *const *w = m->world->own_hidden; w && *w; w++)
         room.paths++;
@@ -149,30 +154,20 @@ static int merge_here(struct merge *m, const struct said *s, enum path_access a)
     return 0;
 }
 
-static int merge_path(struct merge *m, const struct said *s, enum path_access a)
+/* Adds a rule for a place, or replaces an earlier text's. */
+static int put_path(struct merge *m, const struct said *s, enum path_access a, const struct path_text *t)
 {
     struct policy *p = m->p;
-    struct path_context c = merge_context(m, m->text);
-    struct path_text t;
-    struct err why;
-    bool fresh;
-    bool patterns = a == PATH_HIDE || a == PATH_PROTECT;
+    bool patterns = a == PATH_HIDE || a == PATH_PROTECT, fresh;
 
-    int r = path_expand(&c, s->a, path_forms_of(patterns, s->bits & SAID_FLAG), p->mem, &t, &why);
-    if (r < 0)
-        return merge_say(m, ERR_POLICY, s, "%s", why.text);
-    /* A built-in hide must not hide the caller's own home, if root or a user with an unusual home runs it. */
-    if (m->text->lasting && a == PATH_HIDE && !t.any_depth && !t.pattern && m->world->home &&
-        path_at_or_below(m->world->home, t.path))
-        return 0;
-    r = check_place(m, s, a, &t);
-    if (r == 0 && !t.any_depth && !t.pattern && same(t.path, p->workspace))
+    int r = check_place(m, s, a, t);
+    if (r == 0 && !t->any_depth && !t->pattern && same(t->path, p->workspace))
         return merge_here(m, s, a);
     if (r == 0 && !m->text->trusted)
-        r = tighten_check(m, s, &t);
+        r = tighten_check(m, s, t);
     if (r != 0)
         return r < 0 ? r : 0;
-    struct str key = path_key(m, &t);
+    struct str key = path_key(m, t);
     uint32_t *at = key.p ? table_put(&m->paths, 0, key, (uint32_t)p->n_paths, &fresh) : NULL;
     if (!at)
         return merge_no_memory(m);
@@ -187,16 +182,53 @@ static int merge_path(struct merge *m, const struct said *s, enum path_access a)
     }
     bool optional = (s->bits & SAID_OPTIONAL) || m->text->profile || patterns || a == PATH_CACHE;
     p->paths[*at] = (struct path_rule){.access = a,
-                                       .path = t.path,
-                                       .any_depth = t.any_depth,
-                                       .pattern = t.pattern,
-                                       .below = t.below,
+                                       .path = t->path,
+                                       .any_depth = t->any_depth,
+                                       .pattern = t->pattern,
+                                       .below = t->below,
                                        .optional = optional,
                                        .told = optional && (s->bits & SAID_TOLD),
                                        .origin = origin_of(m, s)};
     m->path_text[*at] = m->text_no;
     m->path_said[*at] = s;
     return 0;
+}
+
+/* A built-in hide must not hide the caller's own home, if root or a user with an unusual home runs it. */
+static bool has_home(const struct merge *m, const char *path)
+{
+    return m->world->home && path_at_or_below(m->world->home, path);
+}
+
+/* What a built-in rule hides is also hidden where the caller's variables have it. */
+static int put_moved(struct merge *m, const struct said *s, const char *path)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < m->n_moved; i++) {
+        const struct path_text t = {.path = moved_place(m, path, i)};
+        if (t.path && !has_home(m, t.path))
+            r = put_path(m, s, PATH_HIDE, &t);
+    }
+    return r;
+}
+
+static int merge_path(struct merge *m, const struct said *s, enum path_access a)
+{
+    struct policy *p = m->p;
+    struct path_context c = merge_context(m, m->text);
+    struct path_text t;
+    struct err why;
+    bool patterns = a == PATH_HIDE || a == PATH_PROTECT;
+
+    int r = path_expand(&c, s->a, path_forms_of(patterns, s->bits & SAID_FLAG), p->mem, &t, &why);
+    if (r < 0)
+        return merge_say(m, ERR_POLICY, s, "%s", why.text);
+    if (m->text->lasting && a == PATH_HIDE && !t.any_depth && !t.pattern && has_home(m, t.path))
+        return 0;
+    r = put_path(m, s, a, &t);
+    if (r == 0 && m->text->lasting && a == PATH_HIDE && !t.any_depth && !t.pattern)
+        r = put_moved(m, s, t.path);
+    return r;
 }
 
 static int merge_mount(struct merge *m, const struct said *s)

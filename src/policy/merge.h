@@ -27,6 +27,10 @@ struct layer_text {
     size_t n_ignored;
 };
 
+struct moved { /* a place below the home that the caller's environment has elsewhere */
+    const char *usual, *at;
+};
+
 struct merge {
     const struct policy_world *world;
     struct policy *p;
@@ -39,7 +43,9 @@ struct merge {
     uint32_t *socket_origin;                  /* per socket */
     bool *guard_gone;                         /* per guarded name: removed again */
     const struct said *net_said, *allow_said; /* in the current text */
-    uint32_t here_text;                       /* the text with a rule for the workspace itself, and that rule */
+    struct moved *moved;                      /* moved.c */
+    size_t n_moved;
+    uint32_t here_text; /* the text with a rule for the workspace itself, and that rule */
     enum path_access here;
 };
 
@@ -75,5 +81,8 @@ enum path_access merge_access(const struct merge *m, const char *path);
 int own_rules(struct merge *m);
 /* env_files.c: hides the .env files that the workspace has now, unless a rule names them. */
 int env_rules(struct merge *m);
+/* moved.c: finds what the caller's variables move; where variable `i` of those has what is usually at `path`, or NULL. */
+int moved_find(struct merge *m);
+const char *moved_place(struct merge *m, const char *path, size_t i);
 /* ssh_files.c: hides what OpenSSH would refuse to run with. */
 int ssh_rules(struct merge *m);

@@ -70,8 +70,23 @@ int branch_remove(const struct branch_ask *a);
 int host_remote_serve(const struct shelf *s, const char *real, const char *word, const struct pinfold_option *options,
                       int pid, char *why, size_t room);
 bool host_remote_is_served(const struct shelf *s, const char *word);
-/* Where the git directory is that a push to the checkout changes: the common one, by its real path. */
+/* host_git.c: where the git directory is that a push to the checkout changes: the common one, by its real path. */
 int host_git_directory(const char *real, char ret[PATH_MAX]);
+
+/* The box in which git answers a connection: the git directory is its workspace, and all else of the checkout is hidden. */
+struct push_rules;
+struct host_git {
+    int fd;                 /* the connection */
+    const char *git, *real; /* the git directory; the checkout */
+    const char *word;       /* what REMOTE_HELPER does there */
+    const char *stage;      /* shown as PUSH_IN_BOX, or NULL */
+    bool writes;            /* the repository, and then not the stage */
+    const struct push_rules *rules;
+};
+/* This program as REMOTE_HELPER, as an option of a mount. */
+const char *host_program(void);
+/* Its exit status, or -errno. */
+int host_git_box(const struct host_git *h, struct pinfold_error *error);
 
 /* remote.c: the program REMOTE_HELPER. */
 bool remote_named(const char *name);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # git in the boxes of a project: says in one sentence why what goes around the person's checks is refused. It is for the message
 # alone; what holds is below it (the remote `host`, guarded names).
-self=/repo-host/bin
+self=${0%/*}
 refuse() {
     printf 'pinfold: git %s is refused in this box: %s\n' "$1" "$2" >&2
     exit 1

@@ -23,52 +23,13 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "project/branch.h"
+#include "project/checks.h"
+#include "project/push.h"
 #include "project/rules.h"
 #include "sys/fd.h"
 #include "sys/process.h"
 
 enum { SERVED_AT_ONCE = 8, LOOK_MS = 200, FIRST_MS = 5000 };
-
-static bool read_line(const char *path, char ret[PATH_MAX])
-{
-    auto_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, ret, PATH_MAX - 1);
-    if (n <= 0)
-        return false;
-    ret[n] = 0;
-    ret[strcspn(ret, "\n")] = 0;
-    return true;
-}
-
-static bool joined(const char *base, const char *path, char ret[PATH_MAX])
-{
-    char room[2 * PATH_MAX];
-    int n = path[0] == '/' ? snprintf(room, sizeof room, "%s", path) : snprintf(room, sizeof room, "%s/%s", base, path);
-    return n > 0 && n < (int)sizeof room && realpath(room, ret);
-}
-
-/*
- * Where .git is a directory, that one. Where it is a file, a box that has the checkout may have written it: what it names counts only
- * if that is a worktree of a repository which names this checkout, too.
- */
-int host_git_directory(const char *real, char ret[PATH_MAX])
-{
-    char git[PATH_MAX + 8], said[PATH_MAX], own[PATH_MAX], path[PATH_MAX + 16], back[PATH_MAX];
-    struct stat st;
-    snprintf(git, sizeof git, "%s/.git", real);
-    if (lstat(git, &st) < 0)
-        return -errno;
-    if (S_ISDIR(st.st_mode))
-        return realpath(git, ret) ? 0 : -errno;
-    if (!S_ISREG(st.st_mode) || !read_line(git, said) || strncmp(said, "gitdir: ", 8) != 0 ||
-        !joined(real, said + 8, own))
-        return -EINVAL;
-    snprintf(path, sizeof path, "%s/gitdir", own);
-    if (!read_line(path, back) || !same(back, git))
-        return -EINVAL;
-    snprintf(path, sizeof path, "%s/commondir", own);
-    return read_line(path, said) && joined(own, said, ret) ? 0 : -EINVAL;
-}
 
 /* ---- one connection ---- */
 
@@ -85,58 +46,29 @@ static void say_error(int fd, const char *text)
     (void)fd_write_all(fd, out.p, out.n);
 }
 
-/* The box in which git answers: the git directory is its workspace, and all else of the checkout is hidden. */
-static int open_box(int fd, const char *real, const struct push_rules *rules, struct pinfold_error *error)
+static _Noreturn void answer(int fd, const struct checks *checks)
 {
-    static char git[PATH_MAX], program[2 * PATH_MAX], self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[n > 0 ? n : 0] = 0;
-    snprintf(program, sizeof program, "%s:" REMOTE_HELPER ":ro", self);
-    if (host_git_directory(real, git) < 0) {
-        snprintf(error->text, sizeof error->text,
+    static char git[PATH_MAX];
+    struct pinfold_error error = {0};
+    const struct host_git h = {
+        .fd = fd, .git = git, .real = checks->real, .word = "--answer", .writes = true, .rules = checks->rules};
+    int r = host_git_directory(checks->real, git);
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (r < 0)
+        snprintf(error.text, sizeof error.text,
                  "'%.300s/.git' is neither a repository's directory nor that of a worktree of one: nothing can be "
                  "pushed to it",
-                 real);
-        return -EINVAL;
-    }
-    const struct pinfold_option options[] = {
-        {"workspace", git}, {"hide", real},   {"rw", git},        {"mount", program},
-        {"net", "none"},    {"tty", "never"}, {"timeout", "15m"}, {0}};
-    const struct pinfold_policy_options po = {.size = sizeof po, .options = options, .cwd = git, .no_layers = 1};
-    const char *argv[RULES_WORDS + 2] = {REMOTE_HELPER, "--answer"};
-    (void)push_rules_words(rules, argv + 2);
-    auto_fd int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    const struct pinfold_run_options o = {.size = sizeof o,
-                                          .argv = argv,
-                                          .cwd = git,
-                                          .use_fds = 1,
-                                          .stdin_fd = fd,
-                                          .stdout_fd = fd,
-                                          .stderr_fd = nothing};
-    struct pinfold_policy *policy;
-    struct pinfold_result *result;
-    int r = pinfold_policy_load(&po, &policy, error);
+                 checks->real);
+    else
+        r = checks->any ? checks_serve(checks, fd, git, &error) : host_git_box(&h, &error);
     if (r < 0)
-        return r;
-    r = pinfold_run(policy, &o, &result, error);
-    pinfold_policy_free(policy);
-    if (r == 0)
-        pinfold_result_free(result);
-    return r;
-}
-
-static _Noreturn void answer(int fd, const char *real, const struct push_rules *rules)
-{
-    struct pinfold_error error = {0};
-    (void)signal(SIGPIPE, SIG_IGN);
-    if (open_box(fd, real, rules, &error) < 0)
         say_error(fd, error.text);
     _exit(0);
 }
 
 /* ---- the process that listens ---- */
 
-static void serve(int listener, int session, const char *real, const struct push_rules *rules)
+static void serve(int listener, int session, const struct checks *checks)
 {
     unsigned children = 0;
     for (;;) {
@@ -156,7 +88,7 @@ static void serve(int listener, int session, const char *real, const struct push
         if (child == 0) {
             (void)sys_close_range(3, (unsigned)fd - 1);
             (void)sys_close_range((unsigned)fd + 1, ~0u);
-            answer(fd, real, rules);
+            answer(fd, checks);
         }
         children += child > 0;
         (void)close(fd);
@@ -226,6 +158,7 @@ static int note_rules(int lock, const struct push_rules *rules, bool served)
     const char *words[RULES_WORDS];
     auto_buf struct buf text = BUF(RULES_WORDS * RULES_PATTERN), there = BUF(RULES_WORDS * RULES_PATTERN + 4096);
     (void)push_rules_words(rules, words);
+    buf_printf(&text, "verify %d\n", rules->verify);
     for (size_t i = 0; words[i]; i++)
         buf_printf(&text, "%s\n", words[i]);
     if (!served)
@@ -245,16 +178,11 @@ int host_remote_serve(const struct shelf *s, const char *real, const char *word,
     char path[PATH_MAX + PROJECT_WORD + 16];
     static char checkout[PATH_MAX];
     static struct push_rules rules;
+    static struct checks checks;
     int r = push_rules_of(options, real, &rules, why, room);
     auto_fd int lock = r < 0 ? -1 : open_served(s, word);
     if (r < 0)
         return r;
-    if (rules.verify != PUSH_VERIFY_OFF) {
-        snprintf(why, room,
-                 "git.verify: this version cannot run hooks on what is pushed, so the remote 'host' is not "
-                 "served; say git.verify: off to have it");
-        return -ENOTSUP;
-    }
     if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
         r = note_rules(lock, &rules, true);
         if (r < 0)
@@ -268,13 +196,16 @@ int host_remote_serve(const struct shelf *s, const char *real, const char *word,
     auto_fd int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (session == -ESRCH)
         return 0; /* it has ended already */
+    snprintf(checkout, sizeof checkout, "%s", real);
+    r = checks_begin(s, checkout, word, options, &rules, &checks, why, room);
+    if (r < 0)
+        return r;
     int listener = lock < 0 || session < 0 || dir < 0 || note_rules(lock, &rules, false) < 0 ? -1 : listen_in(dir);
     if (listener < 0) {
         snprintf(why, room, "the remote 'host' of the box cannot be served in '%s': %s", path,
                  strerror(listener < -1 ? -listener : errno));
         return -EIO;
     }
-    snprintf(checkout, sizeof checkout, "%s", real);
     tell_wrapper(dir, &rules);
     pid_t child = fork();
     if (child == 0) {
@@ -282,7 +213,7 @@ int host_remote_serve(const struct shelf *s, const char *real, const char *word,
         if (fork() != 0)
             _exit(0);
         forget_starter((const int[]){lock, session, listener});
-        serve(listener, session, checkout, &rules);
+        serve(listener, session, &checks);
         _exit(0);
     }
     (void)close(listener);

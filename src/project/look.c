@@ -124,6 +124,8 @@ int project_look(int dir, struct project_seen *ret)
     ret->bare = !ret->git && is_there(dir, "HEAD") && is_there(dir, "objects") && is_there(dir, "refs");
     ret->precommit = is_there(dir, ".agent-precommit");
     ret->env = is_there(dir, ".env") || is_there(dir, ".env.local");
+    ret->hooks = is_there(dir, ".husky") || is_there(dir, ".git/hooks/pre-commit") ||
+                 is_there(dir, ".git/hooks/commit-msg") || is_there(dir, ".githooks");
     ret->github = read_start(dir, ".git/config", text) && strstr(text, "github.com");
     return walk(dir, 0, ret);
 }

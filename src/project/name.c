@@ -82,3 +82,20 @@ void project_session(const char *real, const char *branch, char ret[PROJECT_NAME
         branch_word(branch, of);
     snprintf(ret, PROJECT_NAME, PROJECT_PREFIX "%s-%s%s%.12s", word, of, branch ? "-" : "", hash);
 }
+
+void project_image(const char *real, char ret[PROJECT_IMAGE])
+{
+    char hash[PROJECT_HASH], word[PROJECT_WORD];
+    size_t n = sizeof PROJECT_PREFIX - 1;
+    project_hash(real, hash);
+    project_word(real, word);
+    snprintf(ret, PROJECT_IMAGE, PROJECT_PREFIX);
+    for (const char *c = word; *c; c++) {
+        /* small letters and digits, with one '-' for whatever else stands between them */
+        if (isalnum((unsigned char)*c))
+            ret[n++] = (char)tolower((unsigned char)*c);
+        else if (ret[n - 1] != '-')
+            ret[n++] = '-';
+    }
+    snprintf(ret + n, PROJECT_IMAGE - n, "%s%.12s:latest", ret[n - 1] == '-' ? "" : "-", hash);
+}

@@ -21,6 +21,9 @@
 #define PROJECT_WORD    256               /* bytes of a name in a path, with the NUL */
 #define PROJECT_HASH    33                /* of a path, with the NUL */
 #define PROJECT_OPTIONS 64                /* of a session's policy, with the end */
+#define PROJECT_IMAGE   160               /* bytes of an image's name, with the NUL */
+
+#define PROJECT_BASE_IMAGE "agent-sandbox-base" /* what images of projects begin with */
 
 /* What a file says about its project. */
 struct project_sign {
@@ -47,7 +50,7 @@ struct project_seen {
     bool signs[PROJECT_SIGNS], servers[PROJECT_SERVERS]; /* by their places in the tables */
     unsigned entries;                                    /* names that were looked at */
     bool cut;                                            /* there are more */
-    bool git, bare, seed, precommit, github, env;
+    bool git, bare, seed, precommit, github, env, hooks;
 };
 
 /*
@@ -55,21 +58,29 @@ struct project_seen {
  * Leaves out what tools generate (node_modules, target, .git ...). 0, or -errno when `dir` itself cannot be read.
  */
 int project_look(int dir, struct project_seen *ret);
-/* Puts the policy for it into `out`: a text of our own words, no byte of it from the project. */
-void project_policy(const struct project_seen *seen, struct buf *out);
+/* The image of a project whose boxes are containers. */
+struct project_container {
+    const char *engine;       /* docker or podman; NULL: no containers */
+    char name[PROJECT_IMAGE]; /* from project_image() */
+};
+/* Puts the policy for it into `out`: a text of our own words; of the project only letters and digits of its name, for the image's. */
+void project_policy(const struct project_seen *seen, const struct project_container *container, struct buf *out);
 /* Languages and package managers as a list for people: "Python (pip), Rust (cargo)"; "" if none is known. */
 void project_words(const struct project_seen *seen, struct buf *out);
 
+#define PROJECT_DOCKERFILE ".pinfold/Dockerfile" /* below the project; of its image, unless PROJECT_SEED has one */
 struct project_done {
-    char moved[64]; /* where --force put the policy that was there, below the project; "" */
-    bool ignored;   /* .gitignore got a line */
+    char moved[64],
+        moved_image[64]; /* where --force put the policy and the Dockerfile that were there, below the project; "" */
+    bool image;          /* a Dockerfile was written */
+    bool ignored;        /* .gitignore got a line */
 };
 /*
  * Writes PROJECT_FILE in `dir`, and the line for backups in its .gitignore if it is a repository. All or nothing. `force`: a policy that
  * is there is moved to a backup; otherwise -EEXIST. Returns 0 or -errno with a sentence in `why`; `path` is for messages.
  */
-int project_write(int dir, const char *path, const struct project_seen *seen, bool force, struct project_done *done,
-                  char *why, size_t room);
+int project_write(int dir, const char *path, const struct project_seen *seen, const struct project_container *container,
+                  bool force, struct project_done *done, char *why, size_t room);
 /* Whether `path` is a project: its policy begins as ours do, or it has PROJECT_SEED. */
 bool project_is(const char *path);
 /*
@@ -94,3 +105,5 @@ void project_session(const char *real, const char *branch, char ret[PROJECT_NAME
 /* NAME of that, and the whole hash of the path. */
 void project_word(const char *real, char ret[PROJECT_WORD]);
 void project_hash(const char *real, char ret[PROJECT_HASH]);
+/* The name of its image, with the tag: the session's in the letters that engines take. */
+void project_image(const char *real, char ret[PROJECT_IMAGE]);

@@ -11,7 +11,7 @@
 #include "project/rules.h"
 
 /* A text of policy_print(): as it is, or quoted. */
-static bool read_text(struct str said, char ret[RULES_PATTERN])
+static bool read_text(struct str said, char *ret, size_t room)
 {
     bool quoted = said.n >= 2 && said.p[0] == '"' && said.p[said.n - 1] == '"';
     size_t n = 0;
@@ -28,7 +28,7 @@ static bool read_text(struct str said, char ret[RULES_PATTERN])
             byte = (unsigned char)said.p[1];
             cut = 2;
         }
-        if (n + 1 >= RULES_PATTERN || byte == 0)
+        if (n + 1 >= room || byte == 0)
             return false;
         ret[n++] = (char)byte;
         said = str_skip(said, cut);
@@ -39,7 +39,7 @@ static bool read_text(struct str said, char ret[RULES_PATTERN])
 
 static bool put_pattern(struct push_rules *r, struct str said)
 {
-    if (r->rules.n_protect == RULES_BRANCHES || !read_text(said, r->patterns[r->rules.n_protect]))
+    if (r->rules.n_protect == RULES_BRANCHES || !read_text(said, r->patterns[r->rules.n_protect], RULES_PATTERN))
         return false;
     r->protect[r->rules.n_protect] = r->patterns[r->rules.n_protect];
     r->rules.n_protect++;
@@ -76,6 +76,44 @@ static bool read_section(struct str text, struct push_rules *ret)
             return false;
     }
     return true;
+}
+
+bool rules_mounts_read_only(struct str text)
+{
+    bool in = false, list = false;
+    while (text.n) {
+        struct str line = str_until(&text, '\n');
+        if (line.n == 0 || line.p[0] != ' ') {
+            in = str_is(line, "files:");
+            list = false;
+        } else if (!str_starts(line, STR("    "))) {
+            list = in && str_is(line, "  mounts:");
+        } else if (list && !str_ends(line, STR(", read_only: true}")) &&
+                   !str_ends(line, STR(", read_only: true, no_links: true}"))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int rules_written(struct str text, char ret[][PATH_MAX], size_t room)
+{
+    bool in = false, list = false;
+    size_t n = 0;
+    while (text.n) {
+        struct str line = str_until(&text, '\n');
+        if (line.n == 0 || line.p[0] != ' ') {
+            in = str_is(line, "files:");
+            list = false;
+        } else if (!str_starts(line, STR("    - "))) {
+            list = in && (str_is(line, "  cache:") || str_is(line, "  rw:"));
+        } else if (list) {
+            if (n == room || !read_text(str_skip(line, 6), ret[n], PATH_MAX))
+                return -E2BIG;
+            n++;
+        }
+    }
+    return (int)n;
 }
 
 int push_rules_of(const struct pinfold_option *options, const char *real, struct push_rules *ret, char *why,

@@ -1,5 +1,8 @@
 /* What the policy says of pushes to the remote `host`. */
 #pragma once
+#include <limits.h>
+
+#include "base/str.h"
 #include "git/gitpush.h"
 #include "pinfold.h"
 
@@ -19,3 +22,7 @@ int push_rules_of(const struct pinfold_option *options, const char *real, struct
 size_t push_rules_words(const struct push_rules *r, const char *ret[RULES_WORDS]);
 /* Reads them; `ret` points to them. Without the "--" they are no rules. */
 bool push_rules_said(char *const *words, struct gitpush_rules *ret);
+/* Of a policy's text, as policy_print() writes it: what a box may write besides its workspace, and its private caches. How many; -E2BIG. */
+int rules_written(struct str text, char ret[][PATH_MAX], size_t room);
+/* Whether all that it mounts can only be read. */
+bool rules_mounts_read_only(struct str text);

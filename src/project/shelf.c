@@ -201,6 +201,8 @@ void branch_forget(const struct shelf *s, const char *word)
     (void)unlink(path);
     snprintf(path, sizeof path, "%s/remote/%s", s->top, word);
     remove_tree(AT_FDCWD, path);
+    snprintf(path, sizeof path, "%s/checks/%s", s->top, word);
+    remove_tree(AT_FDCWD, path);
     snprintf(path, sizeof path, "%s/remote/.%s.lock", s->top, word);
     (void)unlink(path);
 }

@@ -94,13 +94,26 @@ static void put_ports(const struct project_seen *seen, bool own, struct buf *out
     }
 }
 
-void project_policy(const struct project_seen *seen, struct buf *out)
+/* The entry point of the base image is for those who start the image by hand: a box has a network of its own. */
+static void put_container(const struct project_container *c, struct buf *out)
+{
+    if (!c->engine)
+        return;
+    buf_printf(out,
+               "\nengine: %s # boxes are containers\n"
+               "image: %s # from the Dockerfile here; made by: pinfold build\n"
+               "entrypoint: none # the image's is for those who start it by hand\n",
+               c->engine, c->name);
+}
+
+void project_policy(const struct project_seen *seen, const struct project_container *container, struct buf *out)
 {
     bool ports = false, variables = false;
     for (size_t i = 0; project_servers[i].file; i++)
         ports |= seen->servers[i];
     buf_text(out, "# pinfold init 1: what a box for this project may do beyond the default (pinfold-policy(5)).\n"
                   "# After a change: pinfold trust .   To see the effect: pinfold explain\nversion: 1\n");
+    put_container(container, out);
     put_hosts(seen, out);
     for (size_t i = 0; project_signs[i = next_new(seen, i, variable_of)].file; i++) {
         buf_text(out, variables ? "" : "\nenv:\n  set:\n");
@@ -114,6 +127,11 @@ void project_policy(const struct project_seen *seen, struct buf *out)
         buf_text(out, "    - " PROJECT_SEED " # configuration of a sandbox\n");
     if (seen->precommit)
         buf_text(out, "    - .agent-precommit/user-context.json # what a person told agent-precommit\n");
+    if (seen->git && seen->hooks)
+        buf_text(out, "\n# git has hooks here. To let boxes of branches (pinfold shell --branch NAME) push only what "
+                      "passes them; "
+                      "the\n# project's own session, which writes the repository itself, is refused then:\n"
+                      "# git: { verify: required }\n");
     for (size_t i = 0; project_signs[i = next_new(seen, i, cache_of)].file; i++)
         buf_printf(out, "%s#   %s of %s\n",
                    next_new(seen, 0, cache_of) == i

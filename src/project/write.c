@@ -1,5 +1,5 @@
 /*
- * Writes a project's policy, completely or not at all: everything is prepared beside, the rename is the last step, and what was made
+ * Writes a project's policy, and the Dockerfile of its image, completely or not at all: everything is prepared beside, the rename is the last step, and what was made
  * before a failure is taken back.
  */
 #include <errno.h>
@@ -17,6 +17,10 @@
 #define NAME   "policy.yaml"
 #define BESIDE ".policy.yaml.new"
 #define IGNORE "/.pinfold/backup/"
+
+#define DOCKERFILE   "Dockerfile"
+#define BESIDE_IMAGE ".Dockerfile.new"
+extern const char project_dockerfile[]; /* images/repo/Dockerfile */
 
 enum { MAX_POLICY = 64 * 1024, MAX_IGNORE = 1 << 20, MAX_BACKUPS = 1000 };
 
@@ -81,7 +85,7 @@ static int ignore(int dir, bool *added)
 }
 
 /* Moves the policy that is there to the first free name of the backups. */
-static int back_up(int at, struct project_done *done)
+static int back_up(int at, const char *what, char moved[64])
 {
     if (mkdirat(at, "backup", 0755) < 0 && errno != EEXIST)
         return -errno;
@@ -90,10 +94,10 @@ static int back_up(int at, struct project_done *done)
         return -errno;
     for (int i = 1; i <= MAX_BACKUPS; i++) {
         char name[32];
-        snprintf(name, sizeof name, NAME ".%d", i);
-        int r = sys_renameat2(at, NAME, backup, name, RENAME_NOREPLACE);
+        snprintf(name, sizeof name, "%s.%d", what, i);
+        int r = sys_renameat2(at, what, backup, name, RENAME_NOREPLACE);
         if (r == 0)
-            snprintf(done->moved, sizeof done->moved, ".pinfold/backup/%s", name);
+            snprintf(moved, 64, ".pinfold/backup/%s", name);
         if (r != -EEXIST)
             return r;
     }
@@ -113,7 +117,7 @@ static int put_policy(int at, const char *path, struct str text, bool force, str
     int r = write_new(at, BESIDE, text, 0644);
     if (r < 0)
         return said(why, room, -r, "cannot write '%s/" PROJECT_FILE "'", path);
-    if (there && (r = back_up(at, done)) < 0)
+    if (there && (r = back_up(at, NAME, done->moved)) < 0)
         (void)said(why, room, -r, "cannot move '%s/" PROJECT_FILE "' to a backup", path);
     if (r == 0 && (r = sys_renameat2(at, BESIDE, at, NAME, RENAME_NOREPLACE)) < 0) {
         (void)said(why, room, -r, "cannot write '%s/" PROJECT_FILE "'", path);
@@ -125,12 +129,42 @@ static int put_policy(int at, const char *path, struct str text, bool force, str
     return r;
 }
 
-int project_write(int dir, const char *path, const struct project_seen *seen, bool force, struct project_done *done,
-                  char *why, size_t room)
+/* The template, unless there is one: of the person's, or of agent-sandbox. */
+static int put_dockerfile(int dir, int at, const char *path, bool force, struct project_done *done, char *why,
+                          size_t room)
+{
+    struct stat st;
+    bool there = fstatat(at, DOCKERFILE, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    if ((there && !force) || fstatat(dir, PROJECT_SEED "/Dockerfile", &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
+    int r = write_new(at, BESIDE_IMAGE, str_of(project_dockerfile), 0644);
+    if (r == 0 && there)
+        r = back_up(at, DOCKERFILE, done->moved_image);
+    if (r == 0)
+        r = sys_renameat2(at, BESIDE_IMAGE, at, DOCKERFILE, RENAME_NOREPLACE);
+    done->image = r == 0;
+    if (r < 0) {
+        (void)said(why, room, -r, "cannot write '%s/" PROJECT_DOCKERFILE "'", path);
+        (void)unlinkat(at, BESIDE_IMAGE, 0);
+    }
+    return r;
+}
+
+/* As it was before put_dockerfile(). */
+static void take_back_dockerfile(int at, struct project_done *done)
+{
+    if (done->image)
+        (void)unlinkat(at, DOCKERFILE, 0);
+    if (done->moved_image[0])
+        (void)sys_renameat2(at, done->moved_image + sizeof ".pinfold", at, DOCKERFILE, RENAME_NOREPLACE);
+}
+
+int project_write(int dir, const char *path, const struct project_seen *seen, const struct project_container *container,
+                  bool force, struct project_done *done, char *why, size_t room)
 {
     auto_buf struct buf text = BUF(MAX_POLICY);
     *done = (struct project_done){.ignored = false};
-    project_policy(seen, &text);
+    project_policy(seen, container, &text);
     if (!buf_ok(&text))
         return said(why, room, ENOMEM, "cannot write '%s/" PROJECT_FILE "'", path);
     bool made = mkdirat(dir, ".pinfold", 0755) == 0;
@@ -144,8 +178,13 @@ int project_write(int dir, const char *path, const struct project_seen *seen, bo
         (r = ignore(dir, &done->ignored)) < 0)
         (void)said(why, room, -r,
                    "cannot add the line '" IGNORE "' to '%s/.gitignore', which must be a file of at most 1 MiB", path);
+    const bool free_name = force || faccessat(at, NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0; /* or nothing is written */
+    if (r == 0 && container->engine && free_name)
+        r = put_dockerfile(dir, at, path, force, done, why, room);
     if (r == 0)
         r = put_policy(at, path, buf_view(&text), force, done, why, room);
+    if (r < 0)
+        take_back_dockerfile(at, done);
     if (r < 0 && made)
         (void)unlinkat(dir, ".pinfold", AT_REMOVEDIR);
     return r;

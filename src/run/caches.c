@@ -68,9 +68,9 @@ void caches_note(const char *directory, const char *workspace)
 #define SECRET       "secret"
 #define SECRET_BYTES 32
 
-static int read_secret(int dir, unsigned char number[SECRET_BYTES])
+static int read_secret(int dir, const char *path, unsigned char number[SECRET_BYTES])
 {
-    auto_fd int fd = openat(dir, SECRET, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    auto_fd int fd = openat(dir, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, number, SECRET_BYTES);
     return fd < 0 ? -errno : n == SECRET_BYTES ? 0 : -EBADMSG;
 }
@@ -86,7 +86,7 @@ static int make_secret(int dir, unsigned char number[SECRET_BYTES])
     auto_fd int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     int no = fd < 0 ? -errno : write(fd, number, SECRET_BYTES) == SECRET_BYTES ? 0 : -ENOSPC;
     if (no == 0 && linkat(dir, name, dir, SECRET, 0) < 0)
-        no = errno == EEXIST ? read_secret(dir, number) : -errno;
+        no = errno == EEXIST ? read_secret(dir, SECRET, number) : -errno;
     if (fd >= 0)
         (void)unlinkat(dir, name, 0);
     return no;
@@ -95,14 +95,15 @@ static int make_secret(int dir, unsigned char number[SECRET_BYTES])
 int caches_secret(const char *state, const char *workspace, char name[sizeof SECRET_CACHES + CACHES_HASH])
 {
     unsigned char number[SECRET_BYTES];
-    char text[SECRET_BYTES + PATH_MAX], sum[65];
+    char text[SECRET_BYTES + PATH_MAX], path[PATH_MAX], sum[65];
     const size_t n = strlen(workspace);
-    auto_fd int dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0 || n > PATH_MAX)
-        return dir < 0 ? -errno : -ENAMETOOLONG;
-    int no = read_secret(dir, number);
-    if (no == -ENOENT)
-        no = make_secret(dir, number);
+    if (n > PATH_MAX || (size_t)snprintf(path, sizeof path, "%s/" SECRET, state) >= sizeof path)
+        return -ENAMETOOLONG;
+    int no = read_secret(AT_FDCWD, path, number);
+    if (no == -ENOENT) {
+        auto_fd int dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        no = dir < 0 ? -errno : make_secret(dir, number);
+    }
     if (no < 0)
         return no;
     memcpy(text, number, sizeof number);

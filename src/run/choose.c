@@ -132,14 +132,44 @@ static const char *reason_of(const struct engine *engine, const struct err *e)
     return begins ? e->text + n + sizeof words - 1 : e->text;
 }
 
-/* Every engine was asked, and every one had its reasons: the first one's, with its remedy, and where the others are said. */
-static int none_can(const struct engine_reason *no, size_t n, struct err *e)
+/* A command that asks the same of one engine: with the options that were given, unless they are too long for a sentence. */
+static void same_of(const struct pinfold_policy *p, const char *engine, char *ret, size_t room)
 {
-    char more[96] = "";
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+    auto_buf struct buf b = BUF(room);
+    buf_printf(&b, "pinfold explain --engine %s", engine);
+    for (size_t i = 0; i < p->layers.n_flags; i++) {
+        const struct layer_flag *f = &p->layers.flags[i];
+        if (same(f->name, "engine") || f->wish)
+            continue;
+        buf_printf(&b, " --%s", f->name);
+        if (!f->value)
+            continue;
+        const bool quoted = !f->value[0] || f->value[strspn(f->value, plain)];
+        buf_text(&b, quoted ? " '" : " ");
+        for (const char *c = f->value; *c; c++) {
+            if (*c == '\'')
+                buf_text(&b, "'\\''");
+            else
+                buf_char(&b, *c);
+        }
+        buf_text(&b, quoted ? "'" : "");
+    }
+    if (buf_ok(&b))
+        snprintf(ret, room, "; why not another engine: %s", buf_cstr(&b));
+    else
+        snprintf(ret, room, "; why not another engine: pinfold explain --engine %s, with the same options", engine);
+}
+
+/* Every engine was asked, and every one had its reasons: the first one's, with its remedy, and where the others are said. */
+static int none_can(const struct pinfold_policy *p, const struct engine_reason *no, size_t n, struct err *e)
+{
+    char more[400] = "";
     if (n > 1)
-        snprintf(more, sizeof more, "; why not another engine: pinfold explain --engine %s", no[1].engine);
+        same_of(p, no[1].engine, more, sizeof more - 32);
     return err_say(e, ERR_CANNOT, "no engine here can enforce the policy: %s: %.*s%s",
-                   n ? no[0].engine : "none is built", (int)(sizeof e->text - 192), n ? no[0].why : "for it", more);
+                   n ? no[0].engine : "none is built", (int)(sizeof e->text - strlen(more) - 96),
+                   n ? no[0].why : "for it", more);
 }
 
 /* Images are for the engines that have them; the host's files for the others. */
@@ -201,7 +231,7 @@ static int prepare_any(const struct pinfold_policy *p, const struct plan_ask *as
         last = r;
         n++;
     }
-    return n == 1 ? last : none_can(no, n, e);
+    return n == 1 ? last : none_can(p, no, n, e);
 }
 
 static int prepare_named(const struct pinfold_policy *p, const char *name, const struct plan_ask *ask, bool thorough,

@@ -170,9 +170,10 @@ static void say_header(const struct pinfold_run_options *o, const struct plan *p
     say(o, PINFOLD_SAY_NOTE, &words);
     buf_free(&words);
     if (!again)
-        words_entrypoint(plan, &words);
+        words_image_start(plan, !o->argv[0], &words);
     say(o, PINFOLD_SAY_NOTE, &words);
-    const char *const notes[] = {plan->names_denied, plan->facts->repository_note, plan->facts->bounds_note};
+    const char *const notes[] = {plan->names_denied, plan->root_note, plan->facts->repository_note,
+                                 plan->facts->bounds_note};
     for (size_t i = 0; i < sizeof notes / sizeof *notes && !again; i++) {
         if (!notes[i])
             continue;
@@ -259,6 +260,8 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
         }
         buf_free(&words);
         words_denial(&r->denials[i], terms->policy, &words);
+        if (r->session)
+            words_in_session(&r->denials[i], r->session, terms->net, &words);
         say(o, PINFOLD_SAY_NOTE, &words);
         said++;
     }
@@ -306,11 +309,15 @@ int caller_id_check(const char *id, struct err *e)
     return 0;
 }
 
-static int check_run(const struct pinfold_run_options *o, struct err *e)
+/* Only an image has a command of its own; whether this one has is known when it was asked for. */
+static int check_run(const struct pinfold_policy *p, struct pinfold_run_options *o, struct err *e)
 {
-    if (!o->argv || !o->argv[0])
-        return err_say(e, ERR_POLICY, "no command was given");
-    if (o->argv[0][0] == 0)
+    static const char *const none[] = {NULL};
+    if (!o->argv)
+        o->argv = none;
+    if (!o->argv[0] && !p->policy->image)
+        return err_say(e, ERR_POLICY, "no command was given; only an image (--image) has one of its own");
+    if (o->argv[0] && o->argv[0][0] == 0)
         return err_say(e, ERR_POLICY, "the command's name is empty");
     if (o->cwd && o->cwd[0] != '/')
         return err_say(e, ERR_POLICY, "the start directory '%s' must be an absolute path", o->cwd);
@@ -345,22 +352,41 @@ static void question(void *ctx, const struct box_question *q, bool *ret_allow, b
     *ret_run = a == PINFOLD_NEVER || a == PINFOLD_ALWAYS;
 }
 
-/* As docker run does: the image's ENTRYPOINT with the command behind it. NULL: no memory. */
-static const char *const *with_entrypoint(const struct prepared *n, const char *const *argv)
+/*
+ * What is executed. A command is the caller's own unless --entrypoint image says otherwise, so that it means the same with every
+ * engine; without one the image is started as docker run does: its ENTRYPOINT with its CMD behind it. NULL: no memory; it may be empty.
+ */
+static const char *const *words_executed(const struct plan *plan, const char *const *argv, struct arena *mem)
 {
-    const struct image_fact *image = n->plan->facts->image;
-    const char *const *entrypoint = image ? image->entrypoint : NULL;
+    static const char *const none[] = {NULL};
+    const struct image_fact *image = plan->facts->image;
+    const enum entrypoint_mode mode = plan->policy->entrypoint;
+    const bool own = !argv[0], runs = mode == ENTRYPOINT_IMAGE || (own && mode == ENTRYPOINT_UNSAID);
+    const char *const *entrypoint = image && image->entrypoint && runs ? image->entrypoint : none;
     size_t before = 0, words = 0;
-    if (n->plan->policy->entrypoint != ENTRYPOINT_IMAGE || !entrypoint || !entrypoint[0])
-        return argv;
+    if (own)
+        argv = image && image->cmd ? image->cmd : none;
     while (entrypoint[before])
         before++;
     while (argv[words])
         words++;
-    const char **ret = arena_zero(n->mem, (before + words + 1) * sizeof *ret);
+    if (!before)
+        return argv;
+    const char **ret = arena_zero(mem, (before + words + 1) * sizeof *ret);
     for (size_t i = 0; ret && i < before + words; i++)
         ret[i] = i < before ? entrypoint[i] : argv[i - before];
     return ret;
+}
+
+static int no_words_executed(const struct plan *plan, struct err *e)
+{
+    const struct image_fact *image = plan->facts->image;
+    if (!image)
+        return err_say(e, ERR_POLICY, "no command was given; only an image, in docker or podman, has one of its own");
+    return err_say(e, ERR_POLICY, "the image '%s' has %s; give a command: pinfold run [OPTIONS] -- COMMAND [ARG...]",
+                   image->name,
+                   image->entrypoint && image->entrypoint[0] ? "no CMD, and --entrypoint none leaves its ENTRYPOINT out"
+                                                             : "neither an ENTRYPOINT nor a CMD");
 }
 
 static int start_planned(struct pinfold_result *result, const struct pinfold_run_options *o, const struct plan_ask *ask,
@@ -368,9 +394,13 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
 {
     struct planned_memory memory = {.prepared = &result->prepared, .policy = result->policy};
     struct run_spec spec = planned_spec(&memory);
-    spec.start.argv = with_entrypoint(&result->prepared, o->argv);
+    spec.start.argv = words_executed(spec.start.plan, o->argv, result->prepared.mem);
     if (!spec.start.argv)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the command");
+    if (!spec.start.argv[0])
+        return no_words_executed(spec.start.plan, e);
+    if (!spec.start.argv[0][0])
+        return err_say(e, ERR_POLICY, "the first word of the image's own command is empty; give a command");
     spec.start.net_kept = o->keep_network ? &result->policy->net_kept : NULL;
     spec.command = (struct box_command){.stdio = {stdio[0], stdio[1], stdio[2]},
                                         .capture = o->capture != 0,
@@ -397,6 +427,7 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
     }
     spec.answer = inquiry_answer;
     spec.answer_ctx = result->policy;
+    cow_notes(&spec, result->layer);
     say_header(o, spec.start.plan, again);
     return box_run(&spec, &result->box, e);
 }
@@ -456,8 +487,10 @@ static int start_layered(struct pinfold_result *result, const struct pinfold_run
     const char *limit = r == 0 && o->say ? cow_limit(held.layer.workspace, mem) : NULL;
     if (limit)
         o->say(o->say_ctx, PINFOLD_SAY_NOTE, limit);
+    result->layer = r == 0 ? &held.layer : NULL;
     if (r == 0)
         r = start_box(result, o, ask, stdio, e);
+    result->layer = NULL;
     ask->layer = NULL;
     r = cow_end(result->policy, o, mem, &held, r, &layer, e);
     result->box.layer = layer;
@@ -489,7 +522,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
 
     int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
     if (r == 0)
-        r = check_run(&o, &e);
+        r = check_run(p, &o, &e);
     if (r == 0)
         r = stdio_of((const int[3]){o.stdin_fd, o.stdout_fd, o.stderr_fd}, o.use_fds != 0, &null, stdio, &e);
     struct pinfold_result *result = r == 0 ? calloc(1, sizeof *result) : NULL;
@@ -504,6 +537,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     result->values = VALUES(MAX_REPORT);
     struct plan_ask ask = {.cwd = o.cwd ? o.cwd : planned_directory(p),
                            .cwd_said = o.cwd != NULL,
+                           .of_image = !o.argv[0],
                            .environ = o.env ? o.env : (const char *const *)environ,
                            .tty = o.foreground && box_wants_tty(p->policy->tty, stdio, o.capture != 0)};
     if (o.ask && o.ask_writes)
@@ -524,6 +558,13 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
         return tell(error, &e, r);
     }
     result->terms = box_terms(result->prepared.plan);
+    if (!o.argv[0]) { /* the plan's memory with its words is given back; what is reported of the image stays */
+        static const char *const unknown[] = {"the image's command", NULL};
+        const struct plan *plan = result->prepared.plan;
+        result->mem = arena_new(MAX_PLAN_ARENA);
+        const char *const *ran = result->mem && plan ? words_executed(plan, o.argv, result->mem) : NULL;
+        o.argv = ran && ran[0] ? ran : unknown;
+    }
     guess_denials(result, &ask, &o);
     result->box.events_errno = -sink_close(result->sink);
     result->sink = NULL;

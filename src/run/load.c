@@ -4,7 +4,9 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "run/message.h"
 #include "run/nested.h"
@@ -57,9 +59,70 @@ static int add_place(struct layers *l, enum policy_layer layer, const char *path
 }
 
 /* The project's own policy. The workspace may be hostile: no links, and no loosening without trust in this content. */
+#define PROJECT_LEVELS 32
+/* Kept and packed beside the variables, under a name that none can have. */
+#define PROJECT_FOUND "=project"
+
+static const char *project_of(const struct layers *l)
+{
+    for (size_t i = 0; i < l->n_variables; i++) {
+        if (same(l->variables[i].name, PROJECT_FOUND))
+            return l->variables[i].value;
+    }
+    return NULL;
+}
+
+static int note_project(struct layers *l, const char *dir, struct err *e)
+{
+    struct layer_variable *v = arena_push(l->mem, &l->variables, &l->n_variables, sizeof *v);
+    if (!v)
+        return no_memory(e);
+    *v = (struct layer_variable){.name = PROJECT_FOUND, .value = dir};
+    return 0;
+}
+
+/* The directory above `dir`, if a project can begin there: below the home and the root, and its owner's or the caller's. */
+static const char *project_above(const struct layers *l, const char *dir, uid_t owner)
+{
+    struct stat st;
+    const char *slash = strrchr(dir, '/');
+    const char *above = slash && slash > dir ? arena_str(l->mem, (struct str){dir, (size_t)(slash - dir)}) : NULL;
+    if (!above || same(above, l->world.home) || stat(above, &st) < 0 || (st.st_uid != owner && st.st_uid != geteuid()))
+        return NULL;
+    return above;
+}
+
+/*
+ * The policy of the project that the workspace belongs to: of the nearest directory that has one, up to the root of the
+ * repository. project_of() is where it was found, or that root.
+ */
+static int find_project(struct layers *l, const char *workspace, const char **ret_path, struct str *ret_text,
+                        struct err *e)
+{
+    struct stat st;
+    const char *dir = same(workspace, "/") ? "" : workspace;
+    const bool known = stat(workspace, &st) == 0;
+    for (int levels = 0; dir && levels < PROJECT_LEVELS; levels++) {
+        const char *path = arena_printf(l->mem, "%s/" PROJECT_POLICY, dir);
+        const char *git = arena_printf(l->mem, "%s/.git", dir);
+        if (!path || !git)
+            return no_memory(e);
+        *ret_path = path;
+        int r = read_whole(l->mem, path, MAX_POLICY_TEXT, FILE_ANYBODYS, true, true, ret_text, e);
+        const bool root = r == -ENOENT && access(git, F_OK) == 0;
+        if ((r == 0 || root) && note_project(l, dir, e) < 0)
+            return no_memory(e);
+        if (r != -ENOENT || root)
+            return r;
+        dir = known && *dir ? project_above(l, dir, st.st_uid) : NULL;
+    }
+    return -ENOENT;
+}
+
 static int add_project(struct layers *l, const char *workspace, struct err *e)
 {
     char real[PATH_MAX];
+    const char *path = NULL;
     struct str text;
 
     /* The current directory is real already, and the usual workspace. */
@@ -69,12 +132,11 @@ static int add_project(struct layers *l, const char *workspace, struct err *e)
             return r;
         if (r < 0)
             return 0; /* what is wrong with the workspace is said where it is surveyed */
-        workspace = real;
+        workspace = arena_text(l->mem, real);
+        if (!workspace)
+            return no_memory(e);
     }
-    const char *path = arena_printf(l->mem, "%s/" PROJECT_POLICY, same(workspace, "/") ? "" : workspace);
-    if (!path)
-        return no_memory(e);
-    int r = read_whole(l->mem, path, MAX_POLICY_TEXT, FILE_ANYBODYS, true, true, &text, e);
+    int r = find_project(l, workspace, &path, &text, e);
     if (r == -ENOENT)
         return 0;
     if (r < 0)
@@ -285,7 +347,7 @@ static int add_all(struct layers *l, struct policy_builder *b, struct err *e)
     for (size_t i = 0; i < l->n_flags; i++) {
         const struct layer_flag *f = &l->flags[i];
         char said[128];
-        snprintf(said, sizeof said, "%s%s", f->wish ? "wish " : "--", f->name);
+        snprintf(said, sizeof said, "%s%s", f->wish ? "request " : "--", f->name);
         int r =
             f->wish ? policy_add_wish(b, f->name, f->value, said, e) : policy_add_flag(b, f->name, f->value, said, e);
         if (r < 0)
@@ -297,8 +359,17 @@ static int add_all(struct layers *l, struct policy_builder *b, struct err *e)
 static int env_files(void *ctx, const char *workspace, struct arena *mem, const char *names[MAX_ENV_FILES],
                      struct err *e)
 {
-    (void)ctx;
-    return env_files_in(workspace, mem, names, e);
+    const char *more[MAX_ENV_FILES], *project = project_of(ctx);
+    int n = env_files_in(workspace, mem, names, e);
+    if (n < 0 || !project || !*project || !path_below(workspace, project))
+        return n;
+    int above = env_files_in(project, mem, more, e);
+    for (int i = 0; i < above && n < MAX_ENV_FILES; i++) {
+        names[n] = arena_printf(mem, "%s/%s", project, more[i]);
+        if (!names[n++])
+            return no_memory(e);
+    }
+    return above < 0 ? above : n;
 }
 
 /* What the kernel and the box itself make: a rule that would let the host's through is never what was meant. */
@@ -415,6 +486,42 @@ static bool is_said_whole(const struct pinfold_policy_options *o)
     return whole;
 }
 
+static bool keep_asked(struct layers *l, const char *name, const char *value)
+{
+    const char *equals = value && same(name, "env") ? strchr(value, '=') : NULL;
+    struct layer_flag *flag = arena_push(l->mem, &l->asked, &l->n_asked, sizeof *flag);
+    if (!flag)
+        return false;
+    flag->name = arena_text(l->mem, name);
+    flag->value = equals  ? arena_str(l->mem, (struct str){value, (size_t)(equals - value)})
+                  : value ? arena_text(l->mem, value)
+                          : NULL;
+    flag->wish = equals != NULL;
+    return !arena_failed(l->mem);
+}
+
+/* What a session that is started again is to ask for; a text or a wish cannot be written on a command line. */
+static int keep_all_asked(struct layers *l, const struct pinfold_policy_options *o, struct err *e)
+{
+    bool kept = true;
+    if (o->text || o->settings_text || (o->wishes && o->wishes->name))
+        return 0;
+    if (o->profile)
+        kept = keep_asked(l, "profile", o->profile[0] ? o->profile : "none");
+    if (o->no_layers)
+        kept = kept && keep_asked(l, "no-layers", NULL);
+    for (const char *const *f = o->files; kept && f && *f; f++)
+        kept = keep_asked(l, "policy", *f);
+    if (o->settings_format)
+        kept = kept && keep_asked(l, "from", o->settings_format);
+    if (o->settings)
+        kept = kept && keep_asked(l, "settings", o->settings);
+    for (const struct pinfold_option *f = o->options; kept && f && f->name; f++)
+        kept = keep_asked(l, f->name, f->value);
+    l->asked_whole = kept;
+    return kept ? 0 : no_memory(e);
+}
+
 int layers_load(const struct pinfold_policy_options *o, struct arena *mem, struct layers *ret,
                 struct policy **ret_policy, struct err *e)
 {
@@ -445,6 +552,8 @@ int layers_load(const struct pinfold_policy_options *o, struct arena *mem, struc
         r = judge_here(&l, e);
     if (r == 0)
         r = judge_files(&l, p, e);
+    if (r == 0)
+        r = keep_all_asked(&l, o, e);
     if (r < 0) {
         policy_free(p);
         return r;

@@ -49,6 +49,13 @@ struct layers {
     size_t n_variables;
     bool project_trusted;
     bool closed; /* unpacked: nothing more may be read */
+    /*
+     * The options themselves, by which the same can be asked for again elsewhere: not the content of files, and no values of
+     * variables (`env` has the name alone then, with `wish` set). Absent if not all that was asked for is a flag.
+     */
+    struct layer_flag *asked;
+    size_t n_asked;
+    bool asked_whole;
 };
 
 /* Reads all layers that `o` names and builds them; strings live in `mem`. `o` may be NULL. */

@@ -67,9 +67,12 @@ static int policy_of(struct arena *mem, const char *state, const char *path, boo
 {
     struct stat st;
     auto_fd int found = -1;
-    if (stat(path, &st) < 0)
+    const bool there = stat(path, &st) == 0;
+    if (!there && (!withdraw || (errno != ENOENT && errno != ENOTDIR)))
         return err_sys(e, ERR_POLICY, errno, "cannot trust '%s'", path);
-    const char *file = S_ISDIR(st.st_mode) ? arena_printf(mem, "%s/" PROJECT_POLICY, path) : path;
+    /* What is gone was a project if it does not name a policy's file. */
+    const bool project = there ? S_ISDIR(st.st_mode) : !str_ends(str_of(path), STR(".yaml"));
+    const char *file = project ? arena_printf(mem, "%s/" PROJECT_POLICY, path) : path;
     if (!file)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot trust '%s'", path);
     int r = world_judge(state, "trust", file, real, &found, e);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -12,6 +13,7 @@
 #include "protocol/control.h"
 #include "protocol/egress.h"
 #include "match/path.h"
+#include "pinfold.h"
 
 void words_safe(struct buf *out, const char *text)
 {
@@ -134,9 +136,13 @@ void words_header(const struct plan *plan, struct buf *out)
     if (p->guard != GUARD_STRICT)
         buf_printf(out, "; guard %s", guards[p->guard]);
     header_limits(&p->limits, out);
-    if (plan->lost) {
+    /* What was asked for is said as what it is. */
+    const features lost = plan->lost & ~(F(HOST_NETWORK) | F(NESTED_USERNS));
+    if (plan->lost & F(NESTED_USERNS))
+        buf_text(out, "; nested namespaces allowed");
+    if (lost) {
         buf_text(out, "; without ");
-        words_features(out, plan->lost);
+        words_features(out, lost);
     }
     if (plan->read_on_every_open && plan->read_on_every_open[0]) {
         buf_text(out, "; every open is checked (");
@@ -182,10 +188,34 @@ void words_missing(const struct policy *p, struct buf *out)
     words_safe(out, first);
 }
 
-void words_entrypoint(const struct plan *plan, struct buf *out)
+/* Of what the image's own program may count on. */
+static void image_terms(const struct plan *plan, const struct image_fact *image, struct buf *out)
+{
+    if (image->workdir && image->workdir[0] && !same(image->workdir, plan->cwd)) {
+        buf_text(out, "the image's WORKDIR '");
+        words_safe(out, image->workdir);
+        buf_text(out, "' is not used: the command starts in '");
+        words_safe(out, plan->cwd);
+        buf_text(out, "'; choose with --cwd");
+    }
+    if (plan_has_image_user(plan))
+        return;
+    buf_text(out, out->n ? "; the image's USER '" : "the image's USER '");
+    words_safe(out, image->user);
+    buf_printf(out, "' is not used: the command runs as %u:%u, so that files in the workspace stay yours",
+               plan->image->uid, plan->image->gid);
+}
+
+void words_image_start(const struct plan *plan, bool own, struct buf *out)
 {
     const struct image_fact *image = plan->facts->image;
-    if (!image || !image->entrypoint || !image->entrypoint[0] || plan->policy->entrypoint != ENTRYPOINT_UNSAID)
+    const bool has = image && image->entrypoint && image->entrypoint[0];
+    if (own || (has && plan->policy->entrypoint == ENTRYPOINT_IMAGE)) {
+        if (image)
+            image_terms(plan, image, out);
+        return;
+    }
+    if (!has || plan->policy->entrypoint != ENTRYPOINT_UNSAID)
         return;
     buf_text(out, "the image's ENTRYPOINT '");
     words_safe(out, image->entrypoint[0]);
@@ -261,7 +291,7 @@ static void session_limit(const struct box_result *r, struct buf *out)
         buf_amount(out, r->session_limit);
     buf_text(out, " and was stopped, with this command; start it again with a higher limit: pinfold session start '");
     words_safe(out, r->session);
-    buf_printf(out, "' --%s ", flag);
+    buf_printf(out, "' --as-before --%s ", flag);
     if (r->limit == BOX_LIMIT_PROCESSES)
         buf_printf(out, "%" PRIu64, r->session_limit * 2);
     else
@@ -277,12 +307,21 @@ void words_limit(const struct box_result *r, const struct limits *l, struct buf 
     const char *who = r->session ? "command" : "box"; /* a command in a session has limits of its own */
 
     switch (r->limit) {
-    case BOX_LIMIT_NONE:
+    case BOX_LIMIT_NONE: /* a full file system of the box's own raises no event */
+        if (r->end == BOX_EXITED && r->code != 0 && l->disk.asked && l->disk.value != LIMIT_NONE && !r->session) {
+            buf_text(out,
+                     "disk: a file of the box, and its /tmp and other private places together, hold no more than ");
+            buf_amount(out, l->disk.value);
+            buf_text(out, "; if the command had no space left, allow more with --disk ");
+            buf_amount(out, l->disk.value * 2);
+        }
         return;
     case BOX_LIMIT_MEMORY:
         if (l->memory.value == LIMIT_NONE) { /* of a command: its session's machine has no more */
             buf_text(out, "memory: the command used all of its session's memory and was ended; recreate the session "
-                          "with more: --memory SIZE --recreate");
+                          "with more: pinfold session start '");
+            words_safe(out, r->session ? r->session : "NAME");
+            buf_text(out, "' --as-before --recreate --memory SIZE");
             return;
         }
         buf_printf(out, "memory: the %s used more than ", who);
@@ -500,11 +539,43 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
     words_safe(out, dir);
 }
 
+/* A system call's numbers as programs write them: "socket(2, 1)" is socket(AF_INET, SOCK_STREAM). */
+static void put_target(const char *target, struct buf *out)
+{
+    static const struct {
+        int family;
+        const char *name;
+    } families[] = {{AF_UNIX, "AF_UNIX"},     {AF_INET, "AF_INET"},           {AF_INET6, "AF_INET6"},
+                    {AF_PACKET, "AF_PACKET"}, {AF_NETLINK, "AF_NETLINK"},     {AF_ALG, "AF_ALG"},
+                    {AF_VSOCK, "AF_VSOCK"},   {AF_BLUETOOTH, "AF_BLUETOOTH"}, {AF_CAN, "AF_CAN"}};
+    static const char *const types[] = {[SOCK_STREAM] = "SOCK_STREAM",
+                                        [SOCK_DGRAM] = "SOCK_DGRAM",
+                                        [SOCK_RAW] = "SOCK_RAW",
+                                        [SOCK_SEQPACKET] = "SOCK_SEQPACKET"};
+    int family, type;
+    if (sscanf(target, "socket(%d, %d)", &family, &type) != 2) {
+        words_safe(out, target);
+        return;
+    }
+    buf_text(out, "socket(");
+    size_t i = 0;
+    while (i < sizeof families / sizeof *families && families[i].family != family)
+        i++;
+    if (i < sizeof families / sizeof *families)
+        buf_text(out, families[i].name);
+    else
+        buf_printf(out, "%d", family);
+    if (type > 0 && type < (int)(sizeof types / sizeof *types) && types[type])
+        buf_printf(out, ", %s)", types[type]);
+    else
+        buf_printf(out, ", %d)", type);
+}
+
 /* A refusal that raised no event: what the command's own error text leads to, or what the monitor saw. */
 static void words_guess(const struct denial *d, struct buf *out)
 {
     buf_printf(out, "%s: %s%s '", d->kind, d->guess ? "probably " : "", d->action);
-    words_safe(out, d->target);
+    put_target(d->target, out);
     buf_text(out, "' was refused: ");
     words_safe(out, d->why ? d->why : d->how);
     buf_text(out, " (");
@@ -623,6 +694,42 @@ void words_denial(const struct denial *d, const struct policy *policy, struct bu
         }
     } else {
         rule_remedy(d, out);
+    }
+}
+
+/* The option that a sentence offers, after "with" or a colon; "" if none. */
+static void offered_option(const char *sentence, char name[32])
+{
+    const char *last = NULL;
+    for (const char *at = strstr(sentence, " --"); at; at = strstr(at + 1, " --")) {
+        if ((at - sentence >= 4 && memcmp(at - 4, "with", 4) == 0) || (at > sentence && at[-1] == ':'))
+            last = at + 3;
+    }
+    const size_t n = last ? strspn(last, "abcdefghijklmnopqrstuvwxyz-") : 0;
+    snprintf(name, 32, "%.*s", (int)n, n ? last : "");
+}
+
+void words_in_session(const struct denial *d, const char *session, enum net_mode net, struct buf *out)
+{
+    const struct pinfold_option_info *o = NULL;
+    char name[32];
+    offered_option(buf_cstr(out), name);
+    for (size_t i = 0; name[0] && (o = pinfold_option_at(i)) != NULL; i++) {
+        if (o->name && same(o->name, name))
+            break;
+    }
+    if (!o)
+        return;
+    if (same(name, "allow") && same(d->kind, "network") && net == NET_ALLOW) {
+        buf_text(out, " (an option of: pinfold session update '");
+        words_safe(out, session);
+        buf_text(out, "')");
+    } else if (str_starts(str_of(session), STR("agent-sandbox-"))) { /* of a project, which starts it from its policy */
+        buf_printf(out, " (in .pinfold/policy.yaml: %s; then end the session: pinfold stop)", o->key);
+    } else {
+        buf_text(out, " (an option of: pinfold session start '");
+        words_safe(out, session);
+        buf_text(out, "' --as-before --recreate)");
     }
 }
 

@@ -12,8 +12,8 @@
 /* The warning before a command that runs without a box. */
 void words_unsandboxed(const struct plan *plan, struct buf *out);
 void words_header(const struct plan *plan, struct buf *out);
-/* An entrypoint of the image that is not run, unless the policy says that it is not. */
-void words_entrypoint(const struct plan *plan, struct buf *out);
+/* What of the image's ENTRYPOINT, WORKDIR and USER is not as docker run has it. `own`: the command is the image's own. */
+void words_image_start(const struct plan *plan, bool own, struct buf *out);
 /* The keys of other sandboxes' settings that cannot be honoured, and why; leaves `out` empty when there are none. */
 void words_ignored(const struct policy *p, struct buf *out);
 /* Their writable paths that do not exist, which the box cannot write then; leaves `out` empty when there are none. */
@@ -27,6 +27,9 @@ void words_limit(const struct box_result *r, const struct limits *l, struct buf 
 void words_left(const struct left_behind *l, struct buf *out);
 /* `policy`: for the names that it guards; or NULL. */
 void words_denial(const struct denial *d, const struct policy *policy, struct buf *out);
+
+/* How a session gets the option that such a sentence ends with: its own commands have none of the policy's. */
+void words_in_session(const struct denial *d, const char *session, enum net_mode net, struct buf *out);
 
 /* Appends `text` with control characters and invalid UTF-8 written as \xNN. */
 void words_safe(struct buf *out, const char *text);

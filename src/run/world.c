@@ -156,7 +156,8 @@ int world_look(struct arena *mem, const char *cwd, struct world *ret, struct err
     if (r < 0)
         return r;
     if (!getcwd(here, sizeof here) || here[0] != '/')
-        return err_sys(e, ERR_POLICY, here[0] == '/' ? errno : ENOENT, "cannot find the current directory");
+        return err_hint(e, err_sys(e, ERR_POLICY, here[0] == '/' ? errno : ENOENT, "cannot find the current directory"),
+                        "cd to one that exists");
     w.config = below_base(mem, base_directory(mem, "XDG_CONFIG_HOME", w.home, ".config"));
     r = cwd ? stand(mem, w.state, cwd, &w.cwd, e) : 0;
     if (r < 0)

@@ -21,6 +21,7 @@
 #include "run/world.h"
 
 #define LOCK_TRIES 100
+#define OWNER_LINK "of" /* in a runtime directory: a link to the state directory of its session */
 
 int place_roots(struct arena *mem, const char **ret_run, const char **ret_state, struct err *e)
 {
@@ -97,6 +98,8 @@ int place_directory(const struct session_place *p)
 int place_lock(const struct session_place *p, int *ret, struct err *e)
 {
     int r = make_private_directories(p->state, e);
+    if (r < 0)
+        return err_hint(e, r, "sessions are recorded there: set HOME or XDG_STATE_HOME to a directory of yours");
     for (int tries = 0; r == 0 && tries < LOCK_TRIES; tries++) {
         struct stat st;
         r = own_directory(p->run, e);
@@ -111,7 +114,8 @@ int place_lock(const struct session_place *p, int *ret, struct err *e)
             if (errno != EINTR)
                 return err_sys(e, ERR_SYSTEM, errno, "cannot lock '%s'", p->run);
         }
-        if (fstat(fd, &st) == 0 && st.st_nlink > 0) { /* else it was removed while we waited */
+        if (fstat(fd, &st) == 0 && st.st_nlink > 0) {  /* else it was removed while we waited */
+            (void)symlinkat(p->state, fd, OWNER_LINK); /* without it, it is never pruned */
             *ret = take_fd(&fd);
             return 0;
         }
@@ -144,6 +148,17 @@ void place_remove(const struct session_place *p)
 {
     remove_tree(AT_FDCWD, p->state);
     remove_tree(AT_FDCWD, p->run);
+}
+
+bool place_is_of_here(const struct session_place *p)
+{
+    char path[PATH_MAX], of[PATH_MAX];
+    snprintf(path, sizeof path, "%s/" OWNER_LINK, p->run);
+    ssize_t n = readlink(path, of, sizeof of - 1);
+    if (n < 0)
+        return false;
+    of[n] = 0;
+    return same(of, p->state);
 }
 
 bool place_is_hash(const char *name)

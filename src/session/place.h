@@ -32,5 +32,7 @@ int place_directory(const struct session_place *p);
 /* Connects to the session daemon; -ENOENT, -ECONNREFUSED ... */
 int place_connect(const struct session_place *p);
 bool place_is_hash(const char *name);
+/* Whether the runtime directory was made for a session of this state directory. */
+bool place_is_of_here(const struct session_place *p);
 /* Removes both directories with everything below. The caller holds the lock. */
 void place_remove(const struct session_place *p);

@@ -1,6 +1,7 @@
 /*
  * Removes what dead owners left. A session is touched only under its lock, and only if the process in its record is
- * gone (no process has that pid, start time and boot id). One that was stopped regularly stays until it is removed.
+ * gone (no process has that pid, start time and boot id). One that was stopped regularly, or has storage, stays until
+ * somebody removes it by its name; a runtime directory goes only if it belongs to this state directory.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,8 +21,8 @@
 #include "survey/written.h"
 #include "run/caches.h"
 #include "run/private.h"
+#include "run/words.h"
 #include "session/session.h"
-#include "session/storage.h"
 #include "run/world.h"
 
 #define MAX_LEFT_ARENA (16u << 20)
@@ -72,15 +73,32 @@ static void daemon_is_missing(struct pruning *p, const char *sentence, const cha
         *one = (struct missing){text, path, news};
 }
 
-/* Its volumes first: with the record nobody would find them again. */
-static bool storage_is_gone(struct pruning *p, const struct session_place *place, const struct record *r,
-                            struct arena *mem)
+/*
+ * What a session stored is not its daemon's: that it died is no reason to delete it. Whoever knows the name starts the
+ * session again or removes it; without a readable record a person must look. True if it stays.
+ */
+static bool storage_stays(struct pruning *p, const struct session_place *place, const struct record *r)
 {
-    struct err e = {0};
-    if (storage_remove(place, r, mem, &e) == 0)
-        return true;
-    put_one(&p->kept_json, place, r, e.text);
-    return false;
+    auto_buf struct buf why = BUF(16 * MAX_SESSION_NAME), name = BUF(4 * MAX_SESSION_NAME);
+    char storage[PATH_MAX];
+    snprintf(storage, sizeof storage, "%s/storage", place->state);
+    if (access(storage, F_OK) < 0 && (!r || !r->n_kept))
+        return false;
+    words_safe(&name, r ? r->name : "");
+    if (r)
+        buf_printf(&why, "its storage is kept for the next start; delete it with: pinfold session rm '%s'",
+                   buf_cstr(&name));
+    else
+        buf_printf(&why, "its record cannot be read, and it has storage; keep what you need of it and run: rm -r '%s'",
+                   place->state);
+    if (r && r->scope[0]) {
+        buf_text(&why, " --scope ");
+        words_safe(&why, r->scope);
+    }
+    put_one(&p->kept_json, place, r, buf_cstr(&why));
+    if (r && !p->look)
+        session_mark_stopped(place); /* said once */
+    return true;
 }
 
 static void judge_session(struct pruning *p, const struct session_place *place, struct arena *mem)
@@ -95,7 +113,7 @@ static void judge_session(struct pruning *p, const struct session_place *place, 
     auto_fd int answers = no == 0 ? -1 : place_connect(place);
     if (answers >= 0) /* somebody else's, who keeps his records elsewhere */
         return;
-    if (no == 0 && !p->look && !storage_is_gone(p, place, &r, mem))
+    if (no != -ENOENT && storage_stays(p, place, no == 0 ? &r : NULL))
         return;
     put_one(&p->json, place, no == 0 ? &r : NULL,
             no == -ENOENT           ? "no record"
@@ -106,12 +124,13 @@ static void judge_session(struct pruning *p, const struct session_place *place, 
         place_remove(place);
 }
 
-static void look_at(struct pruning *p, const char *hash)
+/* `runtime`: there is nothing but a runtime directory, and several state directories may have theirs in one place. */
+static void look_at(struct pruning *p, const char *hash, bool runtime)
 {
     auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
     struct session_place place = {.name = NULL};
     struct err ignored = {0};
-    if (!mem || place_of_hash(hash, mem, &place, &ignored) < 0)
+    if (!mem || place_of_hash(hash, mem, &place, &ignored) < 0 || (runtime && !place_is_of_here(&place)))
         return;
     /* Whoever starts or ends it holds the lock: then it is no business of ours. */
     auto_fd int lock = place_directory(&place);
@@ -128,7 +147,7 @@ static void look_below(struct pruning *p, const char *root, const char *but)
         char other[PATH_MAX];
         snprintf(other, sizeof other, "%s/%s", but ? but : "", names[i]->d_name);
         if (place_is_hash(names[i]->d_name) && (!but || access(other, F_OK) < 0))
-            look_at(p, names[i]->d_name);
+            look_at(p, names[i]->d_name, but != NULL);
         free(names[i]);
     }
     free(names);

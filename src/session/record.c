@@ -36,7 +36,8 @@
     X(image, "image")                                                                                                  \
     X(layer, "layer")                                                                                                  \
     X(layer_name, "layer_name")                                                                                        \
-    X(hidden_once, "hidden_once")
+    X(hidden_once, "hidden_once")                                                                                      \
+    X(asked_in, "asked_in")
 #define NUMBERS(X)                                                                                                     \
     X(start, "start")                                                                                                  \
     X(pidns, "pidns")                                                                                                  \
@@ -101,6 +102,16 @@ static int make_kept(const struct plan *plan, struct arena *mem, struct record *
             k->context = c->context ? c->context : "";
         }
     }
+    return 0;
+}
+
+int record_add_asked(struct record *r, const char *name, const char *value, bool unkept, struct arena *mem,
+                     struct err *e)
+{
+    struct asked_option *slot = arena_push(mem, &r->asked, &r->n_asked, sizeof *slot);
+    if (!slot)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read the session's record");
+    *slot = (struct asked_option){name, value, unkept};
     return 0;
 }
 
@@ -181,6 +192,15 @@ static void print(const struct record *r, struct buf *out)
         put_escaped(out, r->enforced[i].by);
         buf_char(out, '\n');
     }
+    for (size_t i = 0; i < r->n_asked; i++) {
+        buf_text(out, r->asked[i].unkept ? "asked_variable=" : "asked=");
+        put_escaped(out, r->asked[i].unkept ? r->asked[i].value : r->asked[i].name);
+        if (!r->asked[i].unkept && r->asked[i].value) {
+            buf_char(out, '\t');
+            put_escaped(out, r->asked[i].value);
+        }
+        buf_char(out, '\n');
+    }
     for (size_t i = 0; i < r->n_kept; i++) {
         const struct kept *k = &r->kept[i];
         const char *const parts[] = {
@@ -220,6 +240,17 @@ static void take_enforced(struct record *r, struct str value, struct arena *mem)
         *f = (struct enforcement){(enum feature)what, unescaped(mem, rest)};
 }
 
+static void take_asked(struct record *r, struct str value, bool variable, struct arena *mem)
+{
+    struct err ignored = {0};
+    const bool bare = !memchr(value.p, '\t', value.n);
+    struct str name = str_until(&value, '\t');
+    if (variable)
+        (void)record_add_asked(r, "env", unescaped(mem, name), true, mem, &ignored);
+    else
+        (void)record_add_asked(r, unescaped(mem, name), bare ? NULL : unescaped(mem, value), false, mem, &ignored);
+}
+
 static void take_kept(struct record *r, struct str value, struct arena *mem)
 {
     struct kept k = {.what.volume = false};
@@ -256,6 +287,8 @@ static void take_line(struct record *r, struct str key, struct str value, struct
         take_enforced(r, value, mem);
     if (str_is(key, "kept"))
         take_kept(r, value, mem);
+    if (str_is(key, "asked") || str_is(key, "asked_variable"))
+        take_asked(r, value, str_is(key, "asked_variable"), mem);
 }
 
 int record_read(const struct session_place *p, struct arena *mem, struct record *ret, struct err *e)

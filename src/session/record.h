@@ -14,6 +14,12 @@ struct kept {
     const char *engine, *host, *context; /* of a volume; host and context may be "" */
 };
 
+/* An option that the session was started with. */
+struct asked_option {
+    const char *name, *value; /* value NULL: none */
+    bool unkept;              /* a variable's name, whose value is not written down */
+};
+
 struct record {
     const char *name, *scope;
     const char *version; /* of the pinfold that started it; NULL: before 0.1.0 */
@@ -40,11 +46,17 @@ struct record {
     const char *layer;   /* id of its copy-on-write layer, or "", and the name of that, or "" */
     const char *layer_name;
     const char *hidden_once; /* session/replaced.h, or "" */
+    const char *asked_in;    /* where relative paths of `asked` begin; "": it is not known what it was started with */
+    struct asked_option *asked;
+    size_t n_asked;
 };
 
 /* A record with this process as the owner of a session under `plan`, whose digests must exist. */
 int record_make(const struct session_place *p, const struct plan *plan, struct arena *mem, struct record *ret,
                 struct err *e);
+/* One more of `asked`; -ENOMEM with a message. Text is borrowed. */
+int record_add_asked(struct record *r, const char *name, const char *value, bool unkept, struct arena *mem,
+                     struct err *e);
 /* Takes over volumes of an earlier session of this name that this one does not use. */
 int record_inherit(struct record *r, const struct record *before, struct arena *mem, struct err *e);
 /* Atomic. */

@@ -234,6 +234,7 @@ struct session_birth {
     struct pinfold_policy *policy;
     const struct session_place *place;
     const char *cow, *cow_from, *cwd; /* as in struct pinfold_session_options */
+    const char *cow_asked;            /* the same, where a policy has not chosen it */
     const struct layer *layer;        /* which it then holds; NULL: none */
     int lock, report;
 };
@@ -266,6 +267,7 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
         keep.box.explain_ctx = &monitoring;
         keep.box.lasting = NULL; /* the plan is asked while commands run */
     }
+    cow_notes(&keep.box, b->layer);
     keep.box.answer = inquiry_answer;
     keep.box.answer_ctx = b->policy;
     keep.env = own_environment(prepared->plan, mem);
@@ -281,6 +283,26 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
     return sessiond_run(&keep, e);
 }
 
+/* By which the session can be started again, with its policy made anew. */
+static int record_asked(const struct session_birth *b, struct record *record, struct arena *mem, struct err *e)
+{
+    const struct layers *l = &b->policy->layers;
+    const struct asked_option own[] = {
+        {"cow", b->cow_asked, false}, {"cow-from", b->cow_from, false}, {"cwd", b->cwd, false}};
+    int r = 0;
+    if (!l->asked_whole)
+        return 0;
+    record->asked_in = l->world.cwd;
+    for (size_t i = 0; r == 0 && i < l->n_asked; i++)
+        r = record_add_asked(record, l->asked[i].name, l->asked[i].value, l->asked[i].wish, mem, e);
+    for (size_t i = 0; r == 0 && i < sizeof own / sizeof *own; i++) {
+        const char *value = own[i].value;
+        if (value)
+            r = record_add_asked(record, own[i].name, value[0] ? value : NULL, false, mem, e);
+    }
+    return r;
+}
+
 /* The record of what is about to live, with what an earlier session of the name left; then its volumes. */
 static int begin_record(const struct session_birth *b, const struct plan *plan, struct err *e)
 {
@@ -291,6 +313,8 @@ static int begin_record(const struct session_birth *b, const struct plan *plan, 
         mem ? record_make(b->place, plan, mem, &record, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     if (r == 0 && record_read(b->place, mem, &before, &ignored) == 0)
         r = record_inherit(&record, &before, mem, e);
+    if (r == 0)
+        r = record_asked(b, &record, mem, e);
     if (r == 0 && b->layer) {
         record.layer = b->layer->id;
         record.layer_name = b->layer->name;
@@ -423,6 +447,7 @@ static int start_keeping(struct pinfold_policy *policy, const struct session_pla
     struct session_birth b = {.policy = policy, .place = p, .cwd = o->cwd, .lock = lock};
     b.cow = o->cow ? o->cow : policy->policy->cow || o->cow_from ? "" : NULL;
     b.cow_from = o->cow_from;
+    b.cow_asked = o->cow;
     char stopped[PATH_MAX], record[PATH_MAX];
     snprintf(record, sizeof record, "%s/record", p->state);
     const bool before = access(record, F_OK) == 0;
@@ -567,8 +592,9 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
     if (found == OTHER_POLICY && !recreate) {
         (void)err_say(e, ERR_REFUSED,
                       "session '%s' runs with another policy, engine or image (time-outs may differ); run with the "
-                      "session's own policy: pinfold exec '%s' COMMAND, or recreate the session with: --recreate",
-                      shown(&s->place, name), name);
+                      "session's own policy: pinfold exec '%s' COMMAND, end it: pinfold session stop '%s', or "
+                      "recreate the session with: --recreate",
+                      shown(&s->place, name), name, name);
         return -ESTALE;
     }
     if (found != NOT_THERE)
@@ -704,7 +730,7 @@ static int stop_living(const struct session_place *p, struct arena *mem, struct 
 }
 
 /* In good order: what it stored waits for the next of that name. */
-static void mark_stopped(const struct session_place *p)
+void session_mark_stopped(const struct session_place *p)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/stopped", p->state);
@@ -716,6 +742,19 @@ bool session_is_stopped(const struct session_place *p)
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/stopped", p->state);
     return access(path, F_OK) == 0;
+}
+
+/* Who wants it to end is not told how to start it. */
+static int nothing_to_stop(const struct session_place *p, bool was, struct err *e)
+{
+    char name[80];
+    shown(p, name);
+    if (was)
+        (void)err_say(e, ERR_SYSTEM, "session '%s' has ended already; delete it with: pinfold session rm '%s'", name,
+                      name);
+    else
+        (void)err_say(e, ERR_POLICY, "there is no session '%s'; list sessions with: pinfold session list", name);
+    return -ENOENT;
 }
 
 int pinfold_session_stop(const struct pinfold_session_options *options, int remove, struct pinfold_error *error)
@@ -743,11 +782,9 @@ int pinfold_session_stop(const struct pinfold_session_options *options, int remo
             r = err_wrap(&e, r, "the session has ended but was not removed");
     }
     if (r == 0 && there && !remove)
-        mark_stopped(&s->place);
-    if (r == -ENOENT || (r == 0 && !there)) {
-        r = session_gone(&s->place, s->mem, &e);
-        r = r == -ESTALE ? -ENOENT : r;
-    }
+        session_mark_stopped(&s->place);
+    if (r == -ENOENT || (r == 0 && !there))
+        r = nothing_to_stop(&s->place, r == 0, &e);
     pinfold_session_free(s);
     return tell(error, &e, r);
 }
@@ -781,6 +818,34 @@ static void put_storage(struct json *j, const struct record *r)
         json_object_end(j);
     }
     json_array_end(j);
+}
+
+/* What it was started with, which the next start without options takes up (cli/session/again.c). */
+static void put_asked(struct json *j, const struct record *r)
+{
+    if (!r->asked_in || !r->asked_in[0]) {
+        json_null(j, "started_with");
+        return;
+    }
+    json_object(j, "started_with");
+    json_text(j, "directory", r->asked_in);
+    json_array(j, "options");
+    for (size_t i = 0; i < r->n_asked; i++) {
+        if (r->asked[i].unkept || !r->asked[i].name)
+            continue;
+        json_object(j, NULL);
+        json_text(j, "name", r->asked[i].name);
+        json_text_or_null(j, "value", r->asked[i].value);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    json_array(j, "variables_not_kept");
+    for (size_t i = 0; i < r->n_asked; i++) {
+        if (r->asked[i].unkept && r->asked[i].value)
+            json_text(j, NULL, r->asked[i].value);
+    }
+    json_array_end(j);
+    json_object_end(j);
 }
 
 /* What its session daemon says of it; null when that does not answer at once. */
@@ -831,6 +896,7 @@ static void put_session(struct json *j, const struct session_place *p, const str
         }
         json_array_end(j);
         put_storage(j, r);
+        put_asked(j, r);
     }
     json_object_end(j);
 }

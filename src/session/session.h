@@ -31,3 +31,8 @@ struct session_limit {
 bool session_over(const struct session_place *p, struct arena *mem, struct session_limit *ret);
 /* Whether it ended regularly: because somebody stopped it, or by its own limits. */
 bool session_is_stopped(const struct session_place *p);
+/* Adds to the result of a captured command what its error text leads to; its own denials must be known. */
+void session_guess(const struct pinfold_session *s, const struct pinfold_exec_options *o,
+                   struct pinfold_result *result);
+/* Notes that it ended regularly, or is to be treated so: its record stays until somebody removes it. */
+void session_mark_stopped(const struct session_place *p);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "run/asked/guess.h"
 #include "run/report.h"
 #include "session/said.h"
 #include "sessiond/sessiond.h"
@@ -253,6 +254,8 @@ int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_opti
                                      .foreground = o.foreground != 0,
                                      .caller_id = o.id},
                          .session = result->session,
+                         .scope = session->record.scope,
+                         .workspace = session->record.workspace,
                          .limits = result->terms.limits,
                          .cwd = o.cwd,
                          .sessiond = session->record.pid,
@@ -274,6 +277,11 @@ int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_opti
     }
     if (result->box.session_limit)
         result->note = NULL; /* of a shell that is no more */
+    if (o.capture && !o.shell && guess_is_worth_it(&result->box)) {
+        result->complete(result);
+        result->complete = NULL;
+        session_guess(session, &o, result);
+    }
     if (!o.capture && !result->note)
         result->note = notes_of(result, &o);
     *ret = result;

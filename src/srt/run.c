@@ -24,6 +24,22 @@ struct srt_told {
     struct buf notes; /* lines about what was refused, each with a NUL; they explain a failure, and wait for it */
 };
 
+/* A workspace that the settings do not name is read-only; the key is the same as for other places. */
+static bool add_workspace(struct buf *notes, const char *sentence)
+{
+    const char *end = strstr(sentence, "' failed: the workspace is read-only in this box ("),
+               *name = strchr(sentence, '\'');
+    if (!end || !name || name >= end)
+        return false;
+    name++;
+    const char *slash = memrchr(name, '/', (size_t)(end - name));
+    buf_put(notes, sentence, (size_t)(end - sentence));
+    buf_text(notes, "' failed: it is read-only in the box; allow with filesystem.allowWrite: ");
+    buf_put(notes, name, slash && slash > name ? (size_t)(slash - name) : 1);
+    buf_char(notes, 0);
+    return true;
+}
+
 /* The remedy in the settings' words; one that they have no words for is left out. */
 static void add_note(struct buf *notes, const char *sentence)
 {
@@ -46,6 +62,8 @@ static void add_note(struct buf *notes, const char *sentence)
         buf_char(notes, 0);
         return;
     }
+    if (add_workspace(notes, sentence))
+        return;
     const char *remedy = strstr(sentence, "; allow with --");
     buf_put(notes, sentence, remedy ? (size_t)(remedy - sentence) : strlen(sentence));
     const char *option = remedy ? remedy + strlen("; allow with ") : "";

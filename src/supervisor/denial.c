@@ -85,7 +85,7 @@ void denial_log(struct box *b, const struct denial *d)
     struct audit_event event = {.id = b->result->id,
                                 .caller_id = b->result->caller_id,
                                 .session = b->spec ? b->spec->session : b->exec->session,
-                                .scope = b->spec ? b->spec->scope : NULL,
+                                .scope = b->spec ? b->spec->scope : b->exec->scope,
                                 .kind = d->kind,
                                 .action = d->action,
                                 .target = d->target,
@@ -100,7 +100,7 @@ void denial_log(struct box *b, const struct denial *d)
                                 .remedy = d->remedy,
                                 .no = box_errno_name(d->no),
                                 .monitor = d->seen,
-                                .workspace = b->spec ? b->spec->start.plan->workspace : NULL,
+                                .workspace = b->spec ? b->spec->start.plan->workspace : b->exec->workspace,
                                 .chain = &b->result->chain,
                                 .count = d->count,
                                 .pid = d->pid};
@@ -353,16 +353,42 @@ void denial_built(struct box *b, bool failed)
     b->built.path = b->built.argv = NULL;
 }
 
+/* Whether the box has no network, and what says so. */
+static bool is_offline(const struct plan *p, char origin[512])
+{
+    char room[512];
+    if (!p || p->policy->net != NET_NONE || p->facts->unsandboxed || p->image->tier != TIER_NAMESPACES)
+        return false;
+    snprintf(origin, 512, "%s", policy_origin(p->policy, p->policy->net_origin, room, sizeof room));
+    return true;
+}
+
+void offline_in_session(struct box *b, const struct denial_frame *f)
+{
+    char kind[] = "network", action[] = "connect", rule[] = "net none", how[] = "none", target[DENIAL_TEXT],
+         origin[512];
+    if (f->action != DENIAL_CONNECT || f->no != ENETUNREACH || !b->sessiond->denied ||
+        !is_offline(b->spec->start.plan, origin))
+        return;
+    snprintf(target, sizeof target, "%s", f->text);
+    struct denial d = {kind, action, target, rule, origin, how, f->pid};
+    d.session = f->session;
+    d.soft = true;
+    d.no = (int)f->no;
+    d.argv = box_command_line(f->text + f->n, f->argv);
+    b->sessiond->denied(b->sessiond->ctx, &d);
+    free(d.argv);
+}
+
 void denial_offline(struct box *b, bool told)
 {
     const struct plan *p = b->spec ? b->spec->start.plan : NULL;
     char kind[] = "network", action[] = "connect", target[] = "(not seen)", rule[] = "net none", how[] = "none",
-         origin[512], room[512];
+         origin[512];
     for (size_t i = 0; i < b->result->n_denials; i++)
         told |= same(b->result->denials[i].kind, "network");
-    if (!p || told || p->policy->net != NET_NONE || p->facts->unsandboxed || p->image->tier != TIER_NAMESPACES)
+    if (told || !is_offline(p, origin))
         return;
-    snprintf(origin, sizeof origin, "%s", policy_origin(p->policy, p->policy->net_origin, room, sizeof room));
     denial_keep(b, &(struct denial){kind, action, target, rule, origin, how, 0});
 }
 

@@ -379,6 +379,8 @@ static uint64_t fill_slots(struct box *b, struct pollfd p[SLOTS], uint64_t now)
         wake = sample;
     if (b->lasting_at < wake)
         wake = b->lasting_at;
+    if (b->meanwhile.at < wake)
+        wake = b->meanwhile.at;
     p[SLOT_KEEPER] = (struct pollfd){.fd = -1};
     if (b->begun && b->stage < STAGE_ENDING) {
         const struct box_sessiond *k = b->sessiond;
@@ -466,6 +468,7 @@ static void due(struct box *b, uint64_t now)
         b->lasting_at = NEVER;
         b->spec->lasting(b->spec->lasting_ctx);
     }
+    meanwhile_due(b, now);
     if (b->io.term.background && b->stage < STAGE_ENDING && term_is_foreground(&b->io.term)) {
         struct err ignored;
         b->io.term.background = false;
@@ -560,6 +563,9 @@ int loop(struct box *b)
         int r = sys_poll(p, SLOTS, wake == NEVER ? NULL : &wait);
         if (r == -EINTR)
             continue;
+        if (r == -EINVAL) /* poll(2): more entries than RLIMIT_NOFILE */
+            return err_say(b->err, ERR_SYSTEM, "too few files may be open here (ulimit -n): a box needs %d",
+                           SLOTS + 12);
         if (r < 0)
             return err_sys(b->err, ERR_BUG, -r, "cannot wait for the box");
         serve(b, p);

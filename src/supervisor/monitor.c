@@ -87,6 +87,8 @@ void seen_frame(struct box *b, const struct denial_frame *f, size_t n)
         copy.argv = DENIAL_ARGV;
     if (b->spec->explain)
         failed_call(b, &copy, copy.text);
-    else if (!b->sessiond)
+    else if (b->sessiond)
+        offline_in_session(b, &copy);
+    else
         wait_for_end(b->result, &copy, copy.text);
 }

@@ -9,6 +9,7 @@
  *     told.c     frames -> what the box leaves behind     monitor.c   frames of a monitored box -> denials
  *     inquiry.c  questions of the box's own processes        grant.c   files that somebody allows meanwhile
  *     command_line.c   a process's words, without secrets                                      sink.c   events elsewhere
+ *     meanwhile.c      what the caller does now and then while the box lives
  *     denial.c   frames -> denials         audit.c    denials -> audit log            result.c   JSON
  *     egress.c   the egress proxy          live.h     rules, questions and events of the network
  */
@@ -331,8 +332,12 @@ struct box {
     bool all_gone;   /* FRAME_GONE was received */
     bool audit_given_up;
     enum stop_step { STOP_NONE, STOP_ASKED /* SIGTSTP was sent */, STOP_FORCED /* SIGSTOP was sent */ } stop;
-    uint64_t stop_deadline;    /* of that step */
-    uint64_t lasting_at;       /* when to call spec->lasting, NEVER: not (any more) */
+    uint64_t stop_deadline; /* of that step */
+    uint64_t lasting_at;    /* when to call spec->lasting, NEVER: not (any more) */
+    struct meanwhile {
+        int pid;                   /* of the last one, until it has ended; 0: none */
+        uint64_t at, began, every; /* the next one's time, the last one's, and how long to wait after it */
+    } meanwhile;
     uint64_t stop_report_late; /* a late report of a stop we did not wait for is ignored until then */
     bool give_up_output;       /* a signal came while only output was left to write */
     struct limits_hit hit;
@@ -346,6 +351,12 @@ struct box {
     struct inquiries inquiries;
     void *audit; /* struct audit_log, opened on the first event */
 };
+
+/* meanwhile.c */
+void meanwhile_begin(struct box *b);
+void meanwhile_due(struct box *b, uint64_t now);
+void meanwhile_soon(struct box *b, uint64_t now);
+void meanwhile_end(struct box *b); /* ends it if it is at work */
 
 void grant_frame(struct box *b, int from); /* grant.c: FRAME_GRANT */
 void inquiry_take(struct box *b, int fd);  /* FRAME_INQUIRY; takes ownership */
@@ -408,5 +419,7 @@ void built_frame(struct box *b, const struct denial_frame *f, size_t n); /* FRAM
 void denial_built(struct box *b, bool failed);                           /* once, at the end of the command */
 /* A command failed in a box without a network after it tried to use one. `told`: a refused connection waits for its end. */
 void denial_offline(struct box *b, bool told);
+/* In a session without a monitor: told to the session daemon, which keeps it for the end of the command. */
+void offline_in_session(struct box *b, const struct denial_frame *f);
 void denial_end(struct box *b);
 void denial_free_all(struct box_result *r);

@@ -62,6 +62,7 @@ static int start_engine(struct box *b, struct start_request *request)
             watcher_disk_from_now(&m->watcher);
     }
     b->lasting_at = b->spec->lasting ? b->began + LASTING_US : NEVER;
+    meanwhile_begin(b);
     if (r == 0)
         limits_started(m, &b->started);
     return r;
@@ -141,7 +142,8 @@ static void trim(struct buf *b, bool truncated)
 static void conclude(struct box *b)
 {
     struct box_result *r = b->result;
-    bool disk_signal = r->status_known && r->by_signal && r->code == SIGXFSZ && b->means.disk_asked;
+    /* Of the command itself, or of one that a shell started. */
+    bool disk_signal = r->status_known && b->means.disk_asked && r->code == (r->by_signal ? SIGXFSZ : 128 + SIGXFSZ);
 
     if (b->hit.limit == BOX_LIMIT_NONE && disk_signal)
         b->hit.limit = BOX_LIMIT_DISK;
@@ -239,7 +241,7 @@ static int box_live(struct box *b, struct box **ret_box, struct box_result *ret)
     b->result = &result;
     b->started = (struct started){.pid = -1, .pidfd = -1, .control = -1, .builder = -1};
     b->signals.fd = -1;
-    b->deadline = b->lasting_at = b->stop_deadline = NEVER;
+    b->deadline = b->lasting_at = b->stop_deadline = b->meanwhile.at = NEVER;
     new_id(result.id);
     if (b->command->caller_id)
         snprintf(result.caller_id, sizeof result.caller_id, "%s", b->command->caller_id);
@@ -253,6 +255,7 @@ static int box_live(struct box *b, struct box **ret_box, struct box_result *ret)
     int r = begin_and_wait(b);
     if (ret_box)
         *ret_box = NULL;
+    meanwhile_end(b);
     if (b->spec)
         finish_own(b);
     else
@@ -315,6 +318,7 @@ int box_keep_fresh(struct box *b, struct err *e)
     int no = b->fresh_given ? sys_fsconfig(b->fresh, SYS_FS_RECONFIGURE, NULL, NULL, 0) : 0;
     if (no < 0)
         return err_sys(e, ERR_SYSTEM, -no, "cannot look at the workspace below the session's layer again");
+    meanwhile_soon(b, now_us());
     return 0;
 }
 
@@ -349,7 +353,7 @@ int box_keep_rules(struct box *b, const char *lines, struct err *e)
     if (!b->live || b->egress.pid <= 0)
         return err_say(e, ERR_POLICY,
                        "no network rules to change: the session's network is not 'allow' (recreate it with: pinfold "
-                       "session start NAME --net allow --recreate)");
+                       "session start NAME --as-before --net allow --recreate)");
     int r = each_rule(b->live, str_of(lines), false, NULL, e);
     if (r == 0)
         r = each_rule(b->live, str_of(lines), true, &changed, e);

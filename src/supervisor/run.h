@@ -234,6 +234,10 @@ struct run_spec {
     /* Called once, when the command has run for a while, so that the caller can free memory needed for the start. */
     void (*lasting)(void *ctx);
     void *lasting_ctx;
+    /* Called now and then while the box lives, in a process of its own that has no descriptor but this one (meanwhile.c); may be NULL. */
+    void (*meanwhile)(void *ctx);
+    void *meanwhile_ctx;
+    int meanwhile_fd;
     const char *session, *scope; /* of a box that is kept: the session's name and owner, for the audit log; or NULL */
 };
 
@@ -289,7 +293,8 @@ struct box_exec {
     int (*send)(void *ctx, const int stdio[3], bool tty, unsigned rows, unsigned columns, uint32_t umask,
                 int *ret_socket, struct err *e);
     void *send_ctx;
-    const char *session; /* its name, for the audit log */
+    const char *session; /* its name, for the audit log, and the owner of that; its box's workspace */
+    const char *scope, *workspace;
 };
 /* -ESTALE with a message if the session had already ended; if it ends meanwhile, the end is BOX_LOST. */
 int box_exec(const struct box_exec *exec, struct box_result *ret, struct err *e);

@@ -2,6 +2,7 @@
  * Build-time program: writes texts as C data: an array of structures of a name and a text, or one text.
  *
  *     embed OUT.c HEADER STRUCTURE ARRAY FILE...      (names are the files' base names without their suffix)
+ *     embed OUT.c --whole HEADER STRUCTURE ARRAY FILE...   (with it)
  *     embed OUT.c --text NAME FILE                    (the array NAME)
  */
 #include <stdio.h>
@@ -19,11 +20,11 @@ static void put_content(FILE *out, FILE *in)
     }
 }
 
-static int embed(FILE *out, const char *path)
+static int embed(FILE *out, const char *path, int whole)
 {
     FILE *in = fopen(path, "rb");
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    const char *dot = strrchr(name, '.');
+    const char *dot = whole ? name + strlen(name) : strrchr(name, '.');
     if (!in || !dot) {
         fprintf(stderr, "%s: not readable\n", path);
         return 1;
@@ -52,14 +53,18 @@ static int embed_text(FILE *out, const char *array, const char *path)
 int main(int argc, char **argv)
 {
     FILE *out = argc > 4 ? fopen(argv[1], "wb") : NULL;
-    int no = !out;
+    int no = !out, whole = out && strcmp(argv[2], "--whole") == 0;
+    if (whole && argc < 6)
+        return 1;
+    argv += whole;
+    argc -= whole;
     if (out && argc == 5 && strcmp(argv[2], "--text") == 0)
         return embed_text(out, argv[3], argv[4]) || fclose(out) ? 1 : 0;
     if (out)
         fprintf(out, "/* Written by embed; not to be edited. */\n#include \"%s\"\n\nconst struct %s %s[] = {\n",
                 argv[2], argv[3], argv[4]);
     for (int i = 5; !no && i < argc; i++)
-        no = embed(out, argv[i]);
+        no = embed(out, argv[i], whole);
     if (!no)
         fputs("    {NULL, NULL},\n};\n", out);
     return no || fclose(out) ? 1 : 0;

@@ -57,6 +57,20 @@ static int refuse_host(struct why_question *q, int no, const char *reason)
     return why_say(q, WHY_REFUSED, WHY_CAUSE_HOST, no, "the host itself, not the sandbox", reason);
 }
 
+/* Ordinary permissions refuse it. On the host root passes over them by its capabilities. */
+static int refuse_permission(struct why_question *q, const struct why_node *n, int want, const char *reason)
+{
+    const struct facts *f = q->plan->facts;
+    if (f->uid != 0 || f->unsandboxed || !n->at || !n->exists || n->st.st_uid == 0 ||
+        faccessat(AT_FDCWD, n->at, want, AT_EACCESS) < 0)
+        return refuse_host(q, EACCES, reason);
+    q->ret->rule = "capabilities";
+    q->ret->origin = "every box";
+    return why_say(q, WHY_REFUSED, WHY_CAUSE_ROOT, EACCES, "no capabilities",
+                   arena_printf(q->mem, "'%s' belongs to user %u, and root has no capabilities in a box", n->path,
+                                (unsigned)n->st.st_uid));
+}
+
 static int allow(struct why_question *q, const struct plan_place *by, const char *reason)
 {
     why_place(q, by);
@@ -355,8 +369,8 @@ static int say_stopped(struct why_question *q, const struct why_walk *w)
                          arena_printf(q->mem, "a rule hides '%s'", n->path));
     case WALK_PERMISSION:
         q->ret->host = n->seen.host;
-        return refuse_host(q, EACCES,
-                           arena_printf(q->mem, "ordinary permissions do not let this user into '%s'", n->path));
+        return refuse_permission(q, n, X_OK,
+                                 arena_printf(q->mem, "ordinary permissions do not let this user into '%s'", n->path));
     case WALK_LOOP:
         return refuse_host(q, ELOOP, "too many symbolic links");
     case WALK_NOT_DIRECTORY:
@@ -389,7 +403,7 @@ static int check_read(struct why_question *q, const struct why_node *n)
     if (n->seen.kind == SEEN_MADE && n->seen.place->region == REGION_HIDDEN)
         return refuse_by(q, n->seen.place, WHY_CAUSE_HIDDEN, EACCES,
                          "a rule hides it: it can be passed through to what is allowed below, not listed");
-    return refuse_host(q, EACCES, "ordinary permissions do not let this user read it");
+    return refuse_permission(q, n, R_OK, "ordinary permissions do not let this user read it");
 }
 
 /* ---- writing ---- */
@@ -407,8 +421,8 @@ static int check_create(struct why_question *q, const struct why_node *n, const 
     if (!is_writable_place(q, n))
         return refuse_read_only(q, n);
     if (!why_permits(q, above, W_OK | X_OK))
-        return refuse_host(
-            q, EACCES,
+        return refuse_permission(
+            q, above, W_OK | X_OK,
             arena_printf(q->mem, "ordinary permissions do not let this user create names in '%s'", above->path));
     return 1;
 }
@@ -450,8 +464,9 @@ static int check_write(struct why_question *q, const struct why_node *n, const s
     }
     if (stored && !is_writable_place(q, n))
         return refuse_read_only(q, n);
-    return why_permits(q, n, W_OK) ? check_copied(q, n, above)
-                                   : refuse_host(q, EACCES, "ordinary permissions do not let this user write it");
+    return why_permits(q, n, W_OK)
+               ? check_copied(q, n, above)
+               : refuse_permission(q, n, W_OK, "ordinary permissions do not let this user write it");
 }
 
 /* ---- executing ---- */
@@ -500,7 +515,7 @@ static int check_exec(struct why_question *q, const struct why_node *n)
     if (plan_own_file(q->plan, n->path))
         return refuse_host(q, EACCES, "it is a file of the box's own, which nobody can execute");
     if (!why_permits(q, n, X_OK))
-        return refuse_host(q, EACCES, "ordinary permissions do not let this user execute it");
+        return refuse_permission(q, n, X_OK, "ordinary permissions do not let this user execute it");
     if (n->at && statvfs(n->at, &fs) == 0 && fs.f_flag & ST_NOEXEC)
         return refuse_host(q, EACCES, "its file system is mounted with noexec");
     const char *program = interpreter(q, n);

@@ -13,6 +13,7 @@ enum why_verdict { WHY_ALLOWED, WHY_REFUSED, WHY_UNKNOWN };
 enum why_cause {
     WHY_CAUSE_NONE,
     WHY_CAUSE_HOST,       /* missing, or ordinary permissions: not the sandbox */
+    WHY_CAUSE_ROOT,       /* root's capabilities would permit it, and a box has none */
     WHY_CAUSE_NOT_THERE,  /* the host has it, the box does not */
     WHY_CAUSE_READ_ONLY,  /* outside of what the box can write */
     WHY_CAUSE_HIDDEN,     /* a rule hides it */

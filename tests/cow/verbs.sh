@@ -194,6 +194,8 @@ mkdir -p from/deep/er from/mode many empty full
 for f in from/1 from/deep/2 from/deep/er/3 full/x; do echo "$f" >$f; done
 ln -s 1 from/link
 chmod 710 from/mode
+for f in from/h1 from/deep/solo; do echo "$f" >$f; done
+ln from/h1 from/deep/h2 && ln from/h1 from/deep/er/h3 && ln from/deep/solo elsewhere
 touch -d 2001-02-03 from/deep
 (cd many && seq 1 5100 | xargs touch)
 python3 -c 'import os; os.setxattr("from/deep", "user.note", b"kept")'
@@ -210,6 +212,9 @@ os.unlink("from/deep/er/3")
 os.mkdir("from/made")
 attempt("rename", lambda: os.rename("from", "to"))
 print("left", os.path.lexists("from"), "old", open("to/deep/2").read().strip(), "gone", os.path.exists("to/deep/er/3"), "link", os.readlink("to/link"))
+with open("to/deep/h2", "a") as f:
+    f.write("more\n")
+print("linked", len({os.stat(f"to/{n}").st_ino for n in ("h1", "deep/h2", "deep/er/h3")}), open("to/h1").read().split(), os.stat("to/deep/er/h3").st_nlink)
 print("mode %o" % (os.stat("to/mode").st_mode & 0o7777), "time", int(os.stat("to/deep").st_mtime) // 86400, "note", os.getxattr("to/deep", "user.note"))
 attempt("onto a full one", lambda: os.rename("tree", "full"))
 attempt("onto an empty one", lambda: os.rename("to", "empty"))
@@ -218,7 +223,7 @@ attempt("too many", lambda: os.rename("many", "more"))
 print("whole", len(os.listdir("many")), os.path.lexists("more"))
 EOF
 out=$(box --cow -- python3 - <../renames.py)
-for what in "rename done" "left False old from/deep/2 gone False link 1" "mode 710" "time 11356" "note b'kept'" "onto a full one Directory not empty" \
+for what in "rename done" "left False old from/deep/2 gone False link 1" "mode 710" "linked 1 ['from/h1', 'more'] 3" "time 11356" "note b'kept'" "onto a full one Directory not empty" \
     "onto an empty one done" "onto a file Not a directory" "too many Invalid cross-device link" "whole 5100 False"; do
     ok "renamed directories: $what" says "$out" "$what"
 done
@@ -227,8 +232,9 @@ told=$("$pinfold" diff --names)
 ok "the diff names both places" test "$(grep -cx -e "- from/deep/2" -e "+ empty/deep/2" <<<"$told")" = 2
 "$pinfold" apply --all >/dev/null
 ok "applied" test -e empty/deep/2 -a ! -e from -a "$(stat -c %a empty/mode)" = 710
+ok "names of one file are that in the workspace, too" test "$(stat -c '%h %i' empty/h1 empty/deep/h2 empty/deep/er/h3 | sort -u)" = "3 $(stat -c %i empty/h1)" -a "$(cat elsewhere)" = from/deep/solo
 "$pinfold" undo >/dev/null
-ok "and taken back" test -e from/deep/er/3 -a ! -e empty/deep
+ok "and taken back" test -e from/deep/er/3 -a ! -e empty/deep -a "$(stat -c %h from/h1)" = 3
 "$pinfold" discard >/dev/null 2>&1
 out=$(box --cow -- sh -c 'git mv from moved && git status --porcelain')
 ok "git mv of a directory" says "$out" "R  from/deep/2 -> moved/deep/2"
@@ -239,7 +245,7 @@ if [ "$(id -u)" = 0 ]; then
     touch from/deep/er/foreign && chown 12345 from/deep/er/foreign
     out=$(box --cow -- sh -c 'python3 -c "import os; os.rename(\"from\", \"to\")"; find from -type f | wc -l; ls -d to')
     ok "a file that cannot be moved" says "$out" "Value too large"
-    ok "then all is as it was" says "$out" "4"
+    ok "then all is as it was" says "$out" "8"
     ok "and nothing elsewhere" says "$out" "cannot access 'to'"
 fi
 for id in $(layers | python3 -c 'import json,sys; print(*(l["id"] for l in json.load(sys.stdin)["layers"]))'); do "$pinfold" discard "$id" >/dev/null 2>&1; done
@@ -310,11 +316,11 @@ ok "the rest lands when it has ended" test "$(tail -n 1 a)" = held
 "$pinfold" discard >/dev/null 2>&1
 "$pinfold" session start --no-layers --cow=turn s && session exec s -- touch turn && "$pinfold" session stop s
 i=0
-while "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 100 ]; do sleep 0.05; done
+while "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 1000 ]; do sleep 0.05; done
 "$pinfold" run --no-layers -q --cow=turn -- sh -c 'while [ ! -e gone ]; do sleep 0.05; done' >/dev/null 2>&1 &
 running=$!
 i=0
-while ! "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 100 ]; do sleep 0.05; done
+while ! "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 1000 ]; do sleep 0.05; done
 ok "a box that is no session's keeps its layer to itself" says "$("$pinfold" apply turn --all 2>&1)" "is used by a running box"
 kill $running
 wait $running 2>/dev/null
@@ -490,4 +496,19 @@ if [ "$(id -u)" = 0 ]; then
 fi
 "$pinfold" discard elsewhere >/dev/null 2>&1
 ok "no refusal leaves a layer" test -z "$(ls "$XDG_STATE_HOME/pinfold/layers")"
+# ---- names: one of them is one layer, and never another's path ----
+mkdir -p "$top/named" && cd "$top/named" || exit 1
+for _ in 1 2 3 4; do "$pinfold" run --no-layers -q --cow=race -- sleep 0.3 >/dev/null 2>&1 & done
+wait
+ok "who asks for one name at once gets one layer" test "$(layers | python3 -c 'import json,sys; print([l["name"] for l in json.load(sys.stdin)["layers"]].count("race"))')" = 1
+"$pinfold" run --no-layers -q --cow=one -- sh -c 'echo 1 >one.txt'
+"$pinfold" run --no-layers -q --cow=two -- sh -c 'mkdir one; echo 2 >one/x'
+"$pinfold" apply two --all >/dev/null
+out=$("$pinfold" undo one 2>&1)
+ok "undo of a layer that was not applied says so" says "$out" "there is no apply to take back"
+ok "and takes back no other layer's" test -e one/x
+out=$("$pinfold" diff nosuchname 2>&1; echo "status $?")
+ok "a name that is no layer's is told" says "$out" "nosuchname: no layer has this name"
+ok "with a status" says "$out" "status 1"
+
 [ "$failed" = 0 ] && [ "$checks" -gt 40 ]

@@ -149,6 +149,26 @@ EOF
     tar -C "$d" --owner=0 --group=0 -cf - .
 }
 
+# An image that somebody has to mend: a shell and little else, with powers and a secret.
+kit_bad_tar() {
+    local d=$KIT/bad
+    if [ ! -d "$d" ]; then
+        cp -a "$KIT/busybox" "$d"
+        mkdir -p "$d/workspace/src" "$d/opt/open" "$d/usr/local/bin" "$d/etc/sudoers.d" "$d/home/node"
+        echo 'PRETTY_NAME="Kit OS 1"' >"$d/etc/os-release"
+        echo 'node:x:1000:1000::/home/node:/bin/sh' >>"$d/etc/passwd"
+        printf '#!/bin/sh\n' >"$d/bin/sudo"
+        printf '#!/bin/sh\n' >"$d/usr/local/bin/gains"
+        rm -f "$d/bin/su" && printf '#!/bin/sh\n' >"$d/bin/su"
+        chmod 4755 "$d/usr/local/bin/gains" "$d/bin/su" "$d/bin/sudo"
+        chmod 777 "$d/opt/open" "$d/home/node" "$d/workspace"
+        printf 'Defaults env_reset\nroot ALL=(ALL) ALL\nnode ALL=(ALL) \\\n NOPASSWD: ALL\n' >"$d/etc/sudoers"
+        echo 'node ALL=(root) NOPASSWD: /usr/local/bin/init-firewall.sh ""' >"$d/etc/sudoers.d/firewall"
+        chmod 440 "$d/etc/sudoers" "$d/etc/sudoers.d/firewall"
+    fi
+    tar -C "$d" --owner=0 --group=0 -cf - .
+}
+
 # An image with one static program and nothing else: no shell, no directories.
 kit_bare_tar() {
     local d=$KIT/bare

@@ -85,11 +85,12 @@ def again(master, name, **more):
     with open(probe, "w"):
         pass
     began, st = os.stat(probe).st_ctime_ns, os.stat(layer.work)
-    with open(os.path.join(layer.dir, "record")) as file:
-        record = json.load(file)
-    record.update(workspace=os.path.realpath(layer.work), ino=st.st_ino, dev=st.st_dev, t0={"sec": began // 10**9, "nsec": began % 10**9})
-    with open(os.path.join(layer.dir, "record"), "w") as file:
-        json.dump(record, file)
+    for one in glob.glob(os.path.join(os.path.dirname(layer.dir), "*", "record")):
+        with open(one) as file:
+            record = json.load(file)
+        record.update(workspace=os.path.realpath(layer.work), ino=st.st_ino, dev=st.st_dev, t0={"sec": began // 10**9, "nsec": began % 10**9})
+        with open(one, "w") as file:
+            json.dump(record, file)
     time.sleep(0.012)
     return layer
 
@@ -457,6 +458,93 @@ def killed(verb):
         left = [name for name in os.listdir(layer.dir) if name == "journal"]
         check(not os.path.exists(os.path.join(layer.work, ".pinfold")) and not left, f"{verb} {n}: left behind", left)
     return f"{len(range(1, total + 1, step))} of {total} calls"
+
+
+ABOVE = "echo top >>a; echo x >new; rm run.sh; mkdir -p tree; echo back >tree/in; mkdir up; for i in 1 2 3 4 5 6; do echo $i >up/$i; done; ln up/1 up/one; rm -r todir; ln -sf same sl; chmod 750 dir; rm -r nd"
+
+
+def killed_stacked():
+    """The same of a layer that stands on another one, which has landed."""
+    below = new_layer("master", small, SMALL)
+    master = kit.Layer(below.top, ident="aabbccddeeff0011")
+    master.work = below.work
+    master.begin(name="top", stands_on=below)
+    master.box(ABOVE)
+
+    def ready():
+        layer = again(master, "killed", ident=master.ident)
+        layer.pinfold("apply", below.ident, "--all")
+        return layer
+    layer = ready()
+    before = kit.tree(layer.work)
+    layer.pinfold("apply", "top", "--all")
+    after = kit.tree(layer.work)
+    check(before != after and os.path.exists(os.path.join(layer.work, "tree", "in")), "it landed")
+    total = int(ready().pinfold("apply", "top", "--all", wrap=(STRIKE, "count"))[2].split()[-1])
+    kills = KILLS // 2
+    step = max(1, total // kills) if kills else 1
+    for n in range(1, total + 1, step):
+        layer = ready()
+        code = layer.pinfold("apply", "top", "--all", ok=None, wrap=(STRIKE, "kill", str(n)))[0]
+        check(code == 99, f"call {n} of {total} was not reached", code)
+        old_or_new(before, kit.tree(layer.work), after, n)
+        if n // step % 2:
+            layer.pinfold("apply", "top", "--all")
+            same_trees(after, kit.tree(layer.work), f"{n}: then apply")
+        code, _, err = layer.pinfold("undo", "top", ok=None)
+        check(code in (0, 4), f"{n}: then undo", code, err)
+        same_trees(before, kit.tree(layer.work), f"{n}: then undo")
+        check(not os.path.exists(os.path.join(layer.work, ".pinfold")) and not os.path.exists(os.path.join(layer.dir, "journal")), f"{n}: left behind")
+    return f"{len(range(1, total + 1, step))} of {total} calls"
+
+
+def killed_living():
+    """The same of apply and undo while the session lives that writes to the layer, and the session's view is always its own."""
+    layer = kit.Layer(kit.fresh(os.path.join(SCRATCH, "living")))
+    layer.work = os.path.realpath(layer.work)
+    small(layer.work)
+    layer.pinfold("session", "start", "--no-layers", "--cow", "s")
+    try:
+        layer.pinfold("exec", "s", "--", "sh", "-ec", SMALL)
+        layer.dir = glob.glob(os.path.join(layer.state, "pinfold", "layers", "*"))[0]
+        seen = ("exec", "s", "--", "sh", "-c", "cat a hard new nd/ne/q todir/i tofile; ls -R . | sort")
+        own = layer.pinfold(*seen)[1]
+        before = kit.tree(layer.work)
+        count = int(layer.pinfold("apply", "--all", wrap=(STRIKE, "count"))[2].split()[-1])
+        after = kit.tree(layer.work)
+        undo = int(layer.pinfold("undo", wrap=(STRIKE, "count"))[2].split()[-1])
+        same_trees(before, kit.tree(layer.work), "taken back")
+        done = 0
+        for verb, total in (("apply", count), ("undo", undo)):
+            kills = KILLS // 3
+            step = max(1, total // kills) if kills else 1
+            for n in range(1, total + 1, step):
+                if verb == "undo":
+                    layer.pinfold("apply", "--all")
+                words = ("apply", "--all") if verb == "apply" else ("undo",)
+                code = layer.pinfold(*words, ok=None, wrap=(STRIKE, "kill", str(n)))[0]
+                check(code in (0, 99), f"{verb}: call {n} of {total}", code)  # with what has landed before there are a few calls less
+                done += code == 99
+                old_or_new(before, kit.tree(layer.work), after, f"{verb} {n}")
+                if n // step % 2:
+                    layer.pinfold("apply", "--all")
+                    same_trees(after, kit.tree(layer.work), f"{verb} {n}: then apply")
+                check(layer.pinfold(*seen)[1] == own, f"{verb} {n}: what the session sees")
+                code, _, err = layer.pinfold("undo", ok=None)
+                check(code in (0, 4), f"{verb} {n}: then undo", code, err)
+                same_trees(before, kit.tree(layer.work), f"{verb} {n}: then undo")
+                check(layer.pinfold(*seen)[1] == own, f"{verb} {n}: what the session sees after undo")
+                check(not os.path.exists(os.path.join(layer.work, ".pinfold")) and not os.path.exists(os.path.join(layer.dir, "journal")), f"{verb} {n}: left behind")
+        check(done > 4, "kills", done)
+        return f"{done} of {count + undo} calls"
+    finally:
+        layer.pinfold("session", "rm", "s", ok=None)
+
+
+def old_or_new(before, half, after, what):
+    for path in set(before) | set(after):
+        if before.get(path) != after.get(path) and stat.S_IFDIR not in (before.get(path) or after.get(path))[:1]:
+            check(loose(half.get(path)) in (loose(before.get(path)), loose(after.get(path))), f"{what}: {path}", half.get(path))
 
 
 def loose(what):
@@ -904,7 +992,7 @@ def quick():
 
 
 CASES = {"reads": reads_what_the_box_sees, "alarms": tells_what_matters, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
-         "undo-refuses": undo_refuses, "hunks": by_hunks, "hunks-meanwhile": hunks_meanwhile, "kill-hunks": killed_by_hunks, "to": elsewhere, "to-conflicts": elsewhere_conflicts, "kill-to": killed_elsewhere, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "schedules": schedules,
+         "undo-refuses": undo_refuses, "hunks": by_hunks, "hunks-meanwhile": hunks_meanwhile, "kill-hunks": killed_by_hunks, "to": elsewhere, "to-conflicts": elsewhere_conflicts, "kill-to": killed_elsewhere, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "kill-stacked": killed_stacked, "kill-living": killed_living, "schedules": schedules,
          "file-systems": refuses_file_systems, "hostile": hostile, "odd": odd_objects,
          "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "paged": paged, "tool": tooled, "then": asked_then, "patch": patch_round_trip, "chosen": patch_of_chosen, "renames": renames, "quick": quick}
 

@@ -18,15 +18,18 @@ class Layer:
         self.state = os.path.join(top, "state")
         self.dir = os.path.join(self.state, "pinfold", "layers", ident)
         self.ident = ident
+        self.below = []  # directories of changes of the layers that it stands on, the uppermost first
         self.env = dict(os.environ, XDG_STATE_HOME=self.state, XDG_CONFIG_HOME=os.path.join(top, "config"), HOME=os.path.join(top, "home"))
         del self.env["PINFOLD"]  # a program that finds it set believes to be in a box
         for path in (self.work, os.path.join(top, "home"), os.path.join(top, "config")):
             os.makedirs(path, exist_ok=True)
 
-    def begin(self):
+    def begin(self, name="it", stands_on=None):
         """The record, and T0 from a file touched on the workspace's file system."""
-        for name in ("upper", "wrk", "merged"):
-            os.makedirs(os.path.join(self.dir, name), mode=0o700)
+        if stands_on:
+            self.below = [os.path.join(stands_on.dir, "upper"), *stands_on.below]
+        for part in ("upper", "wrk", "merged"):
+            os.makedirs(os.path.join(self.dir, part), mode=0o700)
         os.chmod(os.path.join(self.state, "pinfold"), 0o700)
         time.sleep(0.02)  # past the tick in which the tree was made
         probe = os.path.join(self.top, "probe")
@@ -35,9 +38,9 @@ class Layer:
         began = os.stat(probe).st_ctime_ns
         time.sleep(0.02)
         st = os.stat(self.work)
-        record = {"v": 1, "id": self.ident, "name": "it", "workspace": os.path.realpath(self.work), "dev": st.st_dev, "ino": st.st_ino,
+        record = {"v": 1, "id": self.ident, "name": name, "workspace": os.path.realpath(self.work), "dev": st.st_dev, "ino": st.st_ino,
                   "t0": {"sec": began // 10**9, "nsec": began % 10**9}, "boot": "x", "created": int(time.time()), "synced": True,
-                  "from": None, "session": None, "command": ["sh"]}
+                  "from": stands_on and stands_on.ident, "session": None, "command": ["sh"]}
         with open(os.path.join(self.dir, "record"), "w") as file:
             json.dump(record, file)
 
@@ -45,7 +48,7 @@ class Layer:
         """Runs a shell script in the overlay."""
         mount = ('mount -t overlay overlay -o "userxattr,volatile,lowerdir=$1,upperdir=$2/upper,workdir=$2/wrk" "$2/merged" && '
                  'cd "$2/merged" && eval "$3"; r=$?; cd /; umount "$2/merged"; chmod -R 700 "$2/wrk"; rm -rf "$2/wrk"; mkdir -p "$2/wrk"; exit $r')
-        subprocess.run(["unshare", "-Urm", "sh", "-c", mount, "sh", self.work, self.dir, script], check=True)
+        subprocess.run(["unshare", "-Urm", "sh", "-c", mount, "sh", ":".join([*self.below, self.work]), self.dir, script], check=True)
 
     def box_tree(self):
         """What the box sees."""

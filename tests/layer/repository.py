@@ -1,11 +1,13 @@
 """Cases of a repository as one unit: what lands, what a host that works on it keeps, and what a hostile layer cannot bring."""
 import glob
 import hashlib
+import json
 import os
 import re
 import stat
 import struct
 import subprocess
+import time
 import zlib
 
 import kit
@@ -38,6 +40,7 @@ def cases(c):  # noqa: C901
         layer = kit.Layer(kit.fresh(os.path.join(c.SCRATCH, name)))
         layer.work = os.path.realpath(layer.work)
         fill(layer.work)
+        time.sleep(0.02)  # past the tick in which the tree was made
         run(layer, script)
         return layer
 
@@ -48,14 +51,14 @@ def cases(c):  # noqa: C901
     def refs(layer):
         return dict(line.split(" ", 1)[::-1] for line in git(layer, "for-each-ref", "--format=%(objectname) %(refname)").splitlines())
 
-    def sound(layer, what=""):
-        done = subprocess.run(["git", "fsck", "--strict", "--connectivity-only"], cwd=layer.work, env=dict(layer.env, **GIT), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    def sound(layer, what="", cwd=None):
+        done = subprocess.run(["git", "fsck", "--strict", "--connectivity-only"], cwd=cwd or layer.work, env=dict(layer.env, **GIT), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         text = done.stdout.decode()
         check(done.returncode == 0 and not re.search("missing|broken|error", text), what, "fsck", text)
 
-    def state(layer):
+    def state(layer, inside="."):
         """All of .git that the unit is about, but for objects."""
-        return {p: w for p, w in kit.tree(os.path.join(layer.work, ".git"), times=False).items() if not p.startswith("objects") and p != "COMMIT_EDITMSG"}
+        return {p: w for p, w in kit.tree(os.path.join(layer.work, inside, ".git"), times=False).items() if not p.startswith("objects") and p != "COMMIT_EDITMSG"}
 
     def lands():
         layer = layer_of("lands", WORK + "; git status --short >../seen 2>/dev/null || git status --short >seen; git rev-parse HEAD feature/x v1 refs/stash >hashes")
@@ -250,6 +253,120 @@ def cases(c):  # noqa: C901
         run(layer, "sed -i 's/line 5$/again/' a")
         edit(layer, "a", "line 17\n", "host\n")
         check("a: the host changed it" in layer.pinfold("apply", "--merge", "a", ok=(1,))[2], "what was applied once has another base")
+
+    def merge_meanwhile():
+        """What the host changes while the box still runs is merged, too, if the box had changed it before that; if not, the box may have seen either."""
+        def more(work):
+            for name in ("first", "second"):
+                with open(os.path.join(work, name), "w") as file:
+                    file.write("".join(f"line {i}\n" for i in range(20)))
+            fill(work, files=2)
+
+        def host(layer, name):
+            path = os.path.join(layer.work, name)
+            with open(path) as file:
+                text = file.read()
+            with open(path + ".new", "w") as file:
+                file.write(text.replace("line 17\n", "host\n"))
+            os.rename(path + ".new", path)
+        layer = kit.Layer(kit.fresh(os.path.join(c.SCRATCH, "merge-meanwhile")))
+        layer.work = os.path.realpath(layer.work)
+        more(layer.work)
+        time.sleep(0.02)
+        script = "sed -i 's/line 3$/box/' first; echo edited; read go; sed -i 's/line 3$/box/' second"
+        box = subprocess.Popen([kit.PINFOLD, "run", "-q", "--cow=it", "--", "sh", "-ec", script], cwd=layer.work, env=layer.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        check(box.stdout.readline() == b"edited\n", "the box")
+        wait(layer)
+        host(layer, "first")
+        host(layer, "second")
+        box.communicate(b"go\n")
+        check(box.returncode == 0, "the box", box.returncode)
+        merged(layer)
+        layer.pinfold("discard", "it")
+        subprocess.run(["git", "checkout", "-q", "."], cwd=layer.work, env=dict(layer.env, **GIT), check=True)
+        time.sleep(0.02)
+        layer.pinfold("session", "start", "--no-layers", "--cow", "s")
+        try:
+            layer.pinfold("exec", "s", "--", "sed", "-i", "s/line 3$/box/", "first")
+            wait(layer)
+            host(layer, "first")
+            host(layer, "second")
+            layer.pinfold("exec", "s", "--", "sed", "-i", "s/line 3$/box/", "second")
+            merged(layer)
+            check(layer.pinfold("exec", "s", "--", "cat", "first")[1].count("box") == 1, "the session's own stays")
+        finally:
+            layer.pinfold("session", "rm", "s", ok=None)
+
+    def wait(layer):
+        layer.dir = glob.glob(os.path.join(layer.state, "pinfold", "layers", "*"))[0]
+        notes, until = os.path.join(layer.dir, "base-notes"), time.monotonic() + 60
+        while not os.path.exists(notes) and time.monotonic() < until:
+            time.sleep(0.02)
+        with open(notes) as file:
+            text = file.read()
+        check(text.endswith(" first\n") and text.count("\n") == 1, "noted while the box lives", text)
+
+    def merged(layer):
+        code, out, err = layer.pinfold("apply", "--merge", "--all", ok=None)
+        check(code == 1 and "merged first\n" in out and "second: the host changed it" in err, code, out, err)
+        with open(os.path.join(layer.work, "first")) as file:
+            text = file.read().split("\n")
+        check(text[3] == "box" and text[17] == "host", "both are in it", text)
+
+    def inside():
+        """Repositories inside of the workspace land as units of their own; what git obeys in them never does, nor one that the box has made or replaced."""
+        def more(work):
+            fill(work, files=3)
+            for name in ("lib/sub", "other", "gone", ".idea/in"):
+                os.makedirs(os.path.join(work, name))
+                fill(os.path.join(work, name), files=8)
+            os.makedirs(os.path.join(work, "table"))
+            fill(os.path.join(work, "table"), files=2)
+            with open(os.path.join(work, "table/.git/config"), "a") as file:
+                file.write("[extensions]\n\trefStorage = reftable\n")
+        script = f"""(cd lib/sub; {WORK}; git config core.fsmonitor evil; git for-each-ref --format='%(objectname) %(refname)'; git symbolic-ref HEAD; git diff --cached --name-only) >seen
+(cd other; git commit -q --allow-empty -m box); (cd .idea/in; git commit -q --allow-empty -m box); git init -q --template= made; (cd made; git commit -q --allow-empty -m made); mv gone aside; cp -r aside gone; (cd gone; git commit -q --allow-empty -m x)
+git commit -q --allow-empty -m top; rm -rf aside; mkdir table/.git/reftable; echo x >table/.git/reftable/tables.list; echo y >table/f0"""
+        layer = layer_of("inside", script, fill=more)
+        sub, other = os.path.join(layer.work, "lib/sub"), os.path.join(layer.work, "other")
+        before = {name: state(layer, name) for name in ("lib/sub", "other", "gone", ".")}
+        told = json.loads(layer.pinfold("diff", "--json")[1])
+        paths = [x["path"] for x in told["changes"]]
+        check(not [x["path"] for x in told["changes"] if x["waits"]], "what no word helps waits for none", told["changes"])
+        inner = [p for p in paths if re.search("/objects/[0-9a-f]{2}|/refs/", p)]
+        check(not inner and "lib/sub/.git/config" in paths, "told in words", inner, paths)
+        words = "\n".join(told["git"])
+        check(all(w in words for w in ("lib/sub: branch feature/x: new", "lib/sub: the stash changed", "other: branch main: ", "made: the repository is not applied: the workspace has no", "gone: the repository is not applied: the box removed or")), words)
+        git(layer, "commit", "-q", "--allow-empty", "-m", "host", cwd=other)
+        code, out, err = layer.pinfold("apply", "--all", ok=None)
+        with open(os.path.join(layer.work, "table/f0")) as file:
+            check("table/.git: its refs are not files (reftable)" in err and file.read() == "y\n" and not os.path.exists(os.path.join(layer.work, "table/.git/reftable")), "reftables", err)
+        check("table/.git: its refs are not files" in layer.pinfold("apply", "table/.git/reftable/tables.list", "table/.git", ok=(1,))[2] and not os.path.exists(os.path.join(layer.work, "table/.git/reftable")), "nor by name")
+        check(code == 1 and all(w in err for w in ("made/.git: the workspace has no repository there", "gone/.git: the box removed or replaced", "lib/sub/.git/config: git obeys it in a repository inside")), code, err)
+        check("other: heads/main: the host moved it after the box began; the box's is refs/pinfold/" in out + err, out, err)
+        with open(os.path.join(layer.work, "seen")) as file:
+            seen = file.read()
+        now = git(layer, "for-each-ref", "--format=%(objectname) %(refname)", cwd=sub) + git(layer, "symbolic-ref", "HEAD", cwd=sub) + git(layer, "diff", "--cached", "--name-only", cwd=sub)
+        check(now == seen, "lib/sub is as the box left it", now, seen)
+        check(git(layer, "log", "-1", "--format=%s", cwd=other) == "host\n" and "box\n" in git(layer, "log", "--all", "--format=%s", cwd=other), "other keeps the host's")
+        check("made/.git/" not in err, "all of one that the box has made is refused at once", err)
+        check(".idea/in/.git: it lies below a guarded name" in err and git(layer, "log", "-1", "--format=%s", cwd=os.path.join(layer.work, ".idea/in")) == "one\n", "guarded", err)
+        for at in (sub, other, layer.work):
+            sound(layer, at, cwd=at)
+        check(git(layer, "config", "core.fsmonitor", cwd=sub, ok=False) == "" and state(layer, "gone") == before["gone"], "config, and what was replaced")
+        check(git(layer, "log", "-1", "--format=%s") == "top\n", "the one at the top, too")
+        layer.pinfold("undo")
+        for name in ("lib/sub", "."):
+            c.same_trees(before[name], state(layer, name), f"undo of {name}")
+        code, out, err = layer.pinfold("apply", "lib/sub/.git", ok=(1,))  # its config
+        check(git(layer, "symbolic-ref", "HEAD", cwd=sub) == "refs/heads/main\n" and "feature/x" in git(layer, "branch", cwd=sub) and git(layer, "log", "-1", "--format=%s") == "one\n", "one of them alone", out, err)
+        check("lib/sub/.git/index: " not in err, "its index", err)
+        layer.pinfold("apply", ".idea/in/.git")
+        check(git(layer, "log", "-1", "--format=%s", cwd=os.path.join(layer.work, ".idea/in")) == "box\n", "named itself")
+        os.rename(other, other + ".old")
+        os.rename(os.path.join(layer.work, "gone"), other)
+        before = state(layer, "other")
+        check("other/.git: the host changed the directories above it" in layer.pinfold("apply", "other/.git", ok=(1,))[2] and state(layer, "other") == before, "another repository stands there")
 
     # ---- hostile layers ----
 
@@ -446,5 +563,5 @@ def cases(c):  # noqa: C901
             check(not os.path.exists(os.path.join(layer.work, ".pinfold")) and (not left or left == ["git"] and other), f"{n}: left behind", left)
         return f"{len(range(1, total + 1, step))} of {total} calls"
 
-    return {"repo-lands": lands, "repo-host": host_moves, "repo-named": only_named, "repo-kinds": kinds, "branch": branch, "merge": merge, "repo-objects": hostile_objects, "repo-paths": hostile_paths, "repo-index": hostile_index,
+    return {"repo-lands": lands, "repo-host": host_moves, "repo-named": only_named, "repo-kinds": kinds, "branch": branch, "merge": merge, "merge-meanwhile": merge_meanwhile, "repo-inside": inside, "repo-objects": hostile_objects, "repo-paths": hostile_paths, "repo-index": hostile_index,
             "repo-altered": altered, "kill-repo": killed}

@@ -55,7 +55,11 @@ class Stdio:
         return self.ids
 
     def answer(self, wanted, limit=60):
-        """The answer to that id; what comes before is kept in `seen`."""
+        """The answer to that id, which may have come already; what comes before is kept in `seen`."""
+        for message in self.seen:
+            if message.get("id") == wanted and "method" not in message:
+                self.seen.remove(message)
+                return message
         end = time.monotonic() + limit
         while time.monotonic() < end:
             message = self.hear(end - time.monotonic())

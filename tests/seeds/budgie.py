@@ -199,6 +199,25 @@ def absent_program_is_said_by_name(scene):
 
 
 @DOC.check
+def program_beside_path_is_found(scene):
+    """A client of a desktop has not the PATH of a shell; where the program is missing the start says so, and an empty end is no promise."""
+    login(scene, "t")
+    c = server(scene, "--agent", "kiro-cli", program=False)
+    told = c.tells("--agent kiro-cli: Kiro CLI is not installed: no program 'kiro-cli' in PATH, ~/.local/bin")
+    absent = text_of(c.tool("kiro-cli", {"prompt": "x", "directory": scene.work}))
+    c.end()
+    place = scene.home + "/.local/bin"
+    os.makedirs(place)
+    shutil.copy(os.path.join(pf.SOURCE, "tests/mcp/bin/kiro-cli"), place + "/kiro-cli")
+    os.chmod(place + "/kiro-cli", 0o755)
+    scene.user.own(scene.home)
+    c = server(scene, "--agent", "kiro-cli", program=False)
+    found = c.tool("kiro-cli", {"prompt": "do it", "directory": scene.work})
+    c.end()
+    return "" if told and not found["result"]["isError"] and "~/.local/bin" in absent and "standard error:" not in absent else f"{told} {c.err} {absent} {found}"
+
+
+@DOC.check
 def agent_of_a_file(scene):
     """--agent FILE.yaml[:PROFILE]; read once, so that a box cannot change it."""
     login(scene, "t")
@@ -223,16 +242,18 @@ def agent_of_the_configuration(scene):
     return "" if "login t" in said and b"\nmine " in listed.out else said + listed.said()
 
 
-row("agent-of-a-file-that-is-wrong", "mcp --agent {path}/mine.yaml", 2, r"--agent {path}/mine\.yaml: {path}/mine\.yaml:3:1: the keys of an agent are", files={"mine.yaml": DEFINITION.replace("profile:", "profil:")})
+row("agent-of-a-file-that-is-wrong", "mcp --agent {path}/mine.yaml", 2, r"--agent {path}/mine\.yaml: {path}/mine\.yaml:3:1: 'profil' is no key of an agent, whose keys are", files={"mine.yaml": DEFINITION.replace("profile:", "profil:")})
 row("agent-of-a-file-of-others", "mcp --agent {path}/mine.yaml", 2, r"--agent {path}/mine\.yaml: .*writable by", files={"mine.yaml": DEFINITION}, before="chmod 666 ../mine.yaml")
 row("agent-of-no-file", "mcp --agent {path}/none.yaml", 2, r"--agent {path}/none\.yaml: .*No such file")
 row("agent-unknown", "mcp --agent nobody", 2, r"--agent nobody: unknown agent; see: pinfold agent list")
 
 # ---- engine and network
-row("engine-missing-ends-the-start", "mcp --sandbox --engine docker --docker-host {path}/nothing.sock --agent kiro-cli --http 127.0.0.1:0", 3, r"pinfold: mcp: docker", files={"home/x": ""}, seconds=60)
+row("engine-missing-ends-the-start", "mcp --sandbox --engine docker --docker-host {path}/nothing.sock --agent kiro-cli --http 127.0.0.1:0", 3, (r"pinfold: mcp: docker", r"--sandbox-image IMAGE"), files={"home/x": ""}, seconds=60)
 row("sandbox-obeys-the-engine", "mcp --sandbox --engine podman --sandbox-image seeds/nowhere:1 --http 127.0.0.1:0", 3, (r"pinfold: mcp: podman",), r"docker", needs="podman",
     # podman leaves a process of its own, one for each user and runtime directory, and says where.
     before="mkdir -m 700 ../run", env={"XDG_RUNTIME_DIR": "{path}/run"}, after="pause={path}/run/libpod/tmp/pause.pid; [ ! -r $pause ] || kill $(cat $pause)")
+row("sandbox-without-an-image-is-native", "mcp --sandbox --docker-host {path}/nothing.sock --agent kiro-cli", 0, r"mcp --sandbox: no engine here can make boxes of the image 'budgie-sandbox:latest'.*--sandbox-image IMAGE",
+    before="mkdir -m 700 ../run2", env={"XDG_RUNTIME_DIR": "{path}/run2"}, after="pause={path}/run2/libpod/tmp/pause.pid; [ ! -r $pause ] || kill $(cat $pause)")
 row("sandbox-with-the-native-engine-needs-no-image", "mcp --sandbox --engine native", 0)
 row("sandbox-image-of-the-native-engine", "mcp --sandbox --engine native --sandbox-image x --http 127.0.0.1:0", 3, r"the engine 'native' has no use for --image")
 row("agents-reach-their-own-hosts", "why connect api.kiro.dev:443 --allow *.kiro.dev", 0, "allowed|yes")

@@ -166,6 +166,20 @@ static void test_json(void **state)
     assert_non_null(strstr(buf_cstr(&lines), "\"mine\": 1"));
     assert_non_null(strstr(buf_cstr(&lines), "evil"));
     buf_free(&lines);
+
+    /* What a box removed stays: named by itself, and in a whole file. */
+    const struct agent_kept whole = {.name = "f"};
+    was = STR("{\"model\":1,\"o\":{\"a\":1,\"b\":1}}"), now = STR("{\"o\":{\"a\":2}}");
+    lines = BUF(1 << 16);
+    assert_int_equal(agent_json_take(&whole, "model", was, now, was, &lines), -ENODATA);
+    assert_int_equal(agent_json_take(&whole, NULL, was, STR("{\"o\":{\"a\":1}}"), was, &lines), -ENODATA);
+    assert_int_equal(agent_json_take(&whole, NULL, was, STR("{\"model\":2,\"o\":{\"a\":1,\"b\":1}}"), was, &lines),
+                     -ENOENT);
+    assert_int_equal(agent_json_take(&whole, NULL, was, now, was, &lines), 0);
+    assert_non_null(strstr(buf_cstr(&lines), "\"model\": 1"));
+    assert_non_null(strstr(buf_cstr(&lines), "\"a\": 2"));
+    assert_non_null(strstr(buf_cstr(&lines), "\"b\": 1"));
+    buf_free(&lines);
 }
 
 static void test_definitions(void **state)

@@ -604,7 +604,7 @@ static void disk_growth_is_watched(void **state)
     t->plan.workspace = dir;
     t->policy.limits.disk.value = 20u << 20;
     t->policy.limits.disk.asked = true;
-    snprintf(script, sizeof script, "head -c 80000000 /dev/urandom > %s/f; sync %s/f; sleep 10; echo survived", dir,
+    snprintf(script, sizeof script, "head -c 80000000 /dev/urandom > %s/f; sync %s/f; sleep 10 && echo survived", dir,
              dir);
     struct box_result r = run_captured(t, script);
     assert_int_equal(r.limit, BOX_LIMIT_DISK);

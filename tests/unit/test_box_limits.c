@@ -116,9 +116,11 @@ static void memory_in_a_child_ends_the_box(void **state)
         skip();
     struct test_plan *t = limited();
     t->policy.limits.memory = said(32u << 20);
-    struct box_result r = run_limited(t, "(x=$(head -c 90000000 /dev/zero | tr '\\0' x)) ; sleep 30; echo survived");
+    /* This engine has no PID namespace: its processes are killed one after the other, the shell perhaps last. */
+    struct box_result r = run_limited(t, "(x=$(head -c 90000000 /dev/zero | tr '\\0' x)) ; sleep 30 && echo survived");
     assert_int_equal(r.limit, BOX_LIMIT_MEMORY);
-    assert_int_equal(r.out.n, 0);
+    if (r.out.n)
+        fail_msg("it went on: %.*s", (int)r.out.n, r.out.p);
     assert_int_equal(r.n_denials, 1);
     assert_string_equal(r.denials[0].rule, "limits.memory");
     box_result_free(&r);

@@ -120,6 +120,26 @@ static void rules_are_words(void **state)
     assert_false(push_rules_said(wrong + 2, &r));
 }
 
+static void written_places_are_found(void **state)
+{
+    static char places[2][PATH_MAX];
+    (void)state;
+    assert_int_equal(
+        rules_written(
+            STR("version: 1\nfiles:\n  hide:\n    - /h\n  rw:\n    - \"/a b\\x01\"\n  cache:\n    - /c\n  ro:\n    - "
+                "/r\nnet:\n  cache:\n    - /n\n"),
+            places, 2),
+        2);
+    assert_string_equal(places[0], "/a b\001");
+    assert_string_equal(places[1], "/c");
+    assert_int_equal(rules_written(STR("files:\n  cache:\n    - /c\n    - /d\n    - /e\n"), places, 2), -E2BIG);
+    assert_true(rules_mounts_read_only(STR("files:\n  mounts:\n    - {from: \"/a\", to: \"/b\", read_only: true}\n  "
+                                           "rw:\n    - /c\nlimits:\n  memory: 1\n")));
+    assert_false(rules_mounts_read_only(STR("files:\n  mounts:\n    - {from: \"/a\", to: \"/b\", read_only: true}\n    "
+                                            "- {from: \"/, read_only: true}\", to: \"/d\"}\n")));
+    assert_int_equal(rules_written(STR("limits:\n  memory: 1\n"), places, 2), 0);
+}
+
 static void packets_are_written(void **state)
 {
     struct buf out = BUF(200000);
@@ -167,8 +187,9 @@ static void branches_have_names(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lines_are_gits),      cmocka_unit_test(names_are_judged),
-                                       cmocka_unit_test(changes_are_judged),  cmocka_unit_test(rules_are_words),
-                                       cmocka_unit_test(packets_are_written), cmocka_unit_test(branches_have_names)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lines_are_gits),          cmocka_unit_test(names_are_judged),
+                                       cmocka_unit_test(changes_are_judged),      cmocka_unit_test(rules_are_words),
+                                       cmocka_unit_test(packets_are_written),     cmocka_unit_test(branches_have_names),
+                                       cmocka_unit_test(written_places_are_found)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

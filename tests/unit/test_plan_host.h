@@ -439,6 +439,8 @@ static bool host_container_line(struct host *h, char **w)
         h->image = (struct image_fact){.name = w[1], .id = w[2] ? w[2] : ""};
         p->image = w[1];
         f->image = &h->image;
+    } else if (strcmp(w[0], "image_workdir") == 0) {
+        h->image.workdir = w[1];
     } else if (strcmp(w[0], "image_env") == 0) {
         host_push(h, &h->image_env, &h->n_image_env, w[1]);
         h->image.env = h->image_env;
@@ -519,6 +521,10 @@ static bool host_ask_line(struct host *h, char **w)
 {
     if (strcmp(w[0], "cwd") == 0)
         h->ask.cwd = w[1];
+    else if (strcmp(w[0], "cwd_said") == 0)
+        h->ask.cwd_said = true;
+    else if (strcmp(w[0], "of_image") == 0)
+        h->ask.of_image = true;
     else if (strcmp(w[0], "environ") == 0)
         *(const char **)arena_push(h->mem, &h->environ_list, &h->n_environ, sizeof(char *)) = w[1];
     else if (strcmp(w[0], "slot") == 0)

@@ -445,6 +445,55 @@ static void moved_places_are_own_too(void **state)
     policy_free(p);
 }
 
+static const char *elsewhere(void *ctx, const char *name)
+{
+    (void)ctx;
+    static const char *const values[][2] = {
+        {"XDG_CONFIG_HOME", "/cfg"}, {"KUBECONFIG", "/k/a:rel/b"},     {"GNUPGHOME", "/g"},
+        {"AWS_CONFIG_FILE", "/aws"}, {"PSQL_HISTORY", "/dev/null"},    {"CODEX_HOME", "/home"},
+        {"CARGO_HOME", "/c"},        {"GEMINI_CLI_HOME", "/home/u/g"}, {"XDG_DATA_HOME", "relative"}};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        if (same(name, values[i][0]))
+            return values[i][1];
+    return NULL;
+}
+
+static bool hides(const struct policy *p, const char *path)
+{
+    const struct path_rule *r = rule_for(p, path);
+    return r && r->access == PATH_HIDE && same(r->path, path);
+}
+
+/* Secrets that the caller's variables keep elsewhere than in the home are hidden there as well. */
+static void moved_secrets_are_hidden(void **state)
+{
+    (void)state;
+    struct policy_world w = {.home = "/home/u", .cwd = "/home/u/p", .variable = elsewhere};
+    struct policy *p = NULL;
+    struct err e;
+    assert_int_equal(build_in(&w, NULL, NULL, &p, &e), 0);
+    static const char *const hidden[] = {
+        "/cfg/gh",        "/home/u/.config/gh", "/k/a", "/home/u/p/rel/b", "/home/u/.kube", "/g", "/aws",
+        "/c/credentials", "/home/u/g/.gemini"};
+    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
+        if (!hides(p, hidden[i]))
+            fail_msg("%s is not hidden", hidden[i]);
+    static const char *const shown[] = {"/c", "/cfg", "/home", "/k", "/dev/null", "/home/u/p/relative/keyrings"};
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+        if (hides(p, shown[i]))
+            fail_msg("%s is hidden", shown[i]);
+    policy_free(p);
+    /* The user may show such a place, a project may not. */
+    struct layer_said said[] = {USER("files: {ro: [/g]}"), PROJECT("files: {ro: [/k/a]}"), {0}};
+    said[1].trusted = false;
+    assert_true(build_in(&w, said, NULL, &p, &e) < 0);
+    assert_non_null(strstr(e.text, "would show something hidden"));
+    said[1] = (struct layer_said){0};
+    assert_int_equal(build_in(&w, said, NULL, &p, &e), 0);
+    assert_int_equal(rule_for(p, "/g")->access, PATH_RO);
+    policy_free(p);
+}
+
 static void profiles_are_chosen_from_above(void **state)
 {
     (void)state;
@@ -631,6 +680,7 @@ int main(void)
                                        cmocka_unit_test(ones_own_home_is_never_hidden),
                                        cmocka_unit_test(pinfolds_own_files_stay),
                                        cmocka_unit_test(moved_places_are_own_too),
+                                       cmocka_unit_test(moved_secrets_are_hidden),
                                        cmocka_unit_test(profiles_are_chosen_from_above),
                                        cmocka_unit_test(files_extend_files),
                                        cmocka_unit_test(guarded_names_add_up_and_can_be_allowed),

@@ -27,6 +27,7 @@
 #define DOCKER_PATIENCE 10000
 #define PODMAN_PATIENCE 30000
 #define PULL_PATIENCE   1800000
+#define CLIENT_WORDS    128
 
 extern char **environ;
 
@@ -163,37 +164,54 @@ int container_find(struct container_ask *ask, struct err *e)
 struct child {
     const char *const *argv, *const *env;
     int out, err;
+    bool stays; /* in our process group, which a terminal interrupts as a whole, and not without us */
 };
 
 static _Noreturn void child_main(const struct child *c)
 {
     own_fd int null = sys_openat(AT_FDCWD, "/dev/null", O_RDWR, 0);
-    (void)sys_setpgid(0, 0);
+    if (c->stays)
+        (void)sys_prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+    else
+        (void)sys_setpgid(0, 0);
     if (null >= 0 && sys_dup3(null, 0, 0) >= 0 && sys_dup3(c->out, 1, 0) >= 0 && sys_dup3(c->err, 2, 0) >= 0)
         (void)sys_execve(c->argv[0], c->argv, c->env);
     sys_exit(127);
 }
 
-/* Reads both until their end or the timeout; of stderr only as much as there is room for. */
-static int collect_output(int out, int err, struct buf *ret, struct buf *said, int timeout_ms)
+/* Where the output of a client goes: into the buffers, of stderr only as much as there is room for, or to `piece` as it comes. */
+struct collected {
+    struct buf *ret, *said;
+    container_output *piece;
+    void *ctx;
+    int timeout_ms; /* 0: none */
+};
+
+/* Reads both until their end or the timeout. */
+static int collect_output(int out, int err, const struct collected *to)
 {
+    enum { TICK = 1000 };
     struct pollfd p[2] = {{.fd = out, .events = POLLIN}, {.fd = err, .events = POLLIN}};
     struct timespec t;
     (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    long until = (long)t.tv_sec * 1000 + t.tv_nsec / 1000000 + timeout_ms;
+    long until = (long)t.tv_sec * 1000 + t.tv_nsec / 1000000 + to->timeout_ms;
     while (p[0].fd >= 0 || p[1].fd >= 0) {
         (void)clock_gettime(CLOCK_MONOTONIC, &t);
         long left = until - ((long)t.tv_sec * 1000 + t.tv_nsec / 1000000);
-        int n = poll(p, 2, left > 0 ? (int)left : 0);
-        if (n == 0)
+        int n = poll(p, 2, to->piece ? TICK : left > 0 ? (int)left : 0);
+        if (n == 0 && !to->piece)
             return -ETIMEDOUT;
+        if (n == 0)
+            to->piece(to->ctx, "", 0);
         for (int i = 0; n > 0 && i < 2; i++) {
             char piece[8192];
             if (!p[i].revents)
                 continue;
             ssize_t k = read(p[i].fd, piece, sizeof piece);
-            if (k > 0)
-                buf_put(i ? said : ret, piece, (size_t)k);
+            if (k > 0 && to->piece)
+                to->piece(to->ctx, piece, (size_t)k);
+            else if (k > 0)
+                buf_put(i ? to->said : to->ret, piece, (size_t)k);
             else if (k == 0 || errno != EINTR)
                 p[i].fd = -1;
         }
@@ -214,15 +232,14 @@ static struct str last_line(const struct buf *b)
     return s.n > 300 ? (struct str){s.p, 300} : s;
 }
 
-/* Runs the client; 0 with its output, -EIO with its last line in `said` if it failed. */
-static int run_client(const char *const *argv, const char *const *env, int timeout_ms, struct buf *ret,
-                      struct buf *said)
+/* Runs the client; -errno, or 0 with its status as waitpid(2) has it. */
+static int run_client(const char *const *argv, const char *const *env, const struct collected *to, int *ret_status)
 {
     int out[2] = {-1, -1}, err[2] = {-1, -1}, status = 0, pidfd = -1;
     int e = sys_pipe(out, O_CLOEXEC);
     if (e == 0)
         e = sys_pipe(err, O_CLOEXEC);
-    const struct child c = {argv, env, out[1], err[1]};
+    const struct child c = {argv, env, out[1], err[1], to->piece != NULL};
     const struct sys_clone how = {.flags = SYS_CLONE_PIDFD | SYS_CLONE_CLEAR_SIGHAND,
                                   .pidfd = (uint64_t)(uintptr_t)&pidfd};
     int pid = e < 0 ? e : sys_clone3(&how);
@@ -231,20 +248,19 @@ static int run_client(const char *const *argv, const char *const *env, int timeo
     out[1] = close_fd(out[1]);
     err[1] = close_fd(err[1]);
     if (pid > 0) {
-        e = collect_output(out[0], err[0], ret, said, timeout_ms);
+        e = collect_output(out[0], err[0], to);
         if (e < 0)
             (void)sys_kill(-pid, SIGKILL);
         while (sys_wait4(pid, &status, __WALL, NULL) == -EINTR)
             ;
-        if (e == 0 && status != 0)
-            e = -EIO;
+        *ret_status = status;
     } else {
         e = pid;
     }
     (void)close_fd(out[0]);
     (void)close_fd(err[0]);
     (void)close_fd(pidfd);
-    return e == 0 && !buf_ok(ret) ? -EMSGSIZE : e;
+    return e;
 }
 
 /* ---- cached answers ---- */
@@ -382,11 +398,11 @@ int container_docker(const struct container_ask *ask, const char *target, struct
     return r < 0 ? socket_failed(ask->socket, r, e) : 0;
 }
 
-int container_client(const struct container_ask *ask, const char *const *words, int timeout_ms, struct buf *ret,
-                     struct buf *said)
+/* The client's whole line. */
+static int client_words(const struct container_ask *ask, const char *const *words, const char *argv[CLIENT_WORDS])
 {
-    const char *argv[24] = {ask->program};
-    size_t n = 1;
+    size_t n = 0;
+    argv[n++] = ask->program;
     if (ask->policy->docker_host) {
         argv[n++] = ask->podman ? "--url" : "--host";
         argv[n++] = ask->policy->docker_host[0] == '/' ? arena_printf(ask->mem, "unix://%s", ask->policy->docker_host)
@@ -396,10 +412,47 @@ int container_client(const struct container_ask *ask, const char *const *words, 
         argv[n++] = ask->podman ? "--connection" : "--context";
         argv[n++] = ask->policy->docker_context;
     }
-    for (size_t i = 0; words[i] && n < 23; i++)
+    for (size_t i = 0; words[i]; i++) {
+        if (n + 1 == CLIENT_WORDS)
+            return -E2BIG;
         argv[n++] = words[i];
+    }
+    argv[n] = NULL;
+    return 0;
+}
+
+int container_client(const struct container_ask *ask, const char *const *words, int timeout_ms, struct buf *ret,
+                     struct buf *said)
+{
+    const char *argv[CLIENT_WORDS];
+    const struct collected to = {.ret = ret, .said = said, .timeout_ms = timeout_ms};
     const char *const *env = container_env(ask->mem);
-    return env ? run_client(argv, env, timeout_ms, ret, said) : -ENOMEM;
+    int status = 0, r = env ? client_words(ask, words, argv) : -ENOMEM;
+    if (r == 0)
+        r = run_client(argv, env, &to, &status);
+    return r < 0 ? r : status != 0 ? -EIO : buf_ok(ret) ? 0 : -EMSGSIZE;
+}
+
+int container_watch(const struct container_ask *ask, const char *const *words, const char *const *more,
+                    container_output *output, void *ctx)
+{
+    const char *argv[CLIENT_WORDS], **env = NULL;
+    const struct collected to = {.piece = output, .ctx = ctx};
+    const char *const *lists[] = {container_env(ask->mem), more};
+    size_t n = 0;
+    int status = 0, r = lists[0] ? client_words(ask, words, argv) : -ENOMEM;
+    for (size_t k = 0; k < 2 && r == 0; k++) {
+        for (const char *const *v = lists[k]; v && *v; v++) {
+            const char **slot = arena_push(ask->mem, &env, &n, sizeof *slot);
+            if (slot)
+                *slot = *v;
+        }
+    }
+    if (r == 0 && (!arena_push(ask->mem, &env, &n, sizeof *env) || arena_failed(ask->mem)))
+        r = -ENOMEM;
+    if (r == 0)
+        r = run_client(argv, env, &to, &status);
+    return r < 0 ? r : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 int container_client_failed(const struct container_ask *ask, int r, const struct buf *said, struct err *e)

@@ -28,10 +28,18 @@ int container_image(const struct container_ask *ask, const struct node *info, st
 int container_pull(const struct container_ask *ask, struct err *e);
 /* Removes cached answers to this question. */
 void container_forget(const struct container_ask *ask);
-/* ---- for container_left.c ---- */
+/* ---- for container_left.c and container_image.c ---- */
 /* Runs the client with these arguments: 0 and its output, -EIO with its messages in `said`, -ETIMEDOUT ... */
 int container_client(const struct container_ask *ask, const char *const *words, int timeout_ms, struct buf *ret,
                      struct buf *said);
+/* Called with each piece of output, and with n == 0 about once a second. */
+typedef void container_output(void *ctx, const char *piece, size_t n);
+/*
+ * The same for a client that takes its time, in the caller's process group, with `more` (NULL-terminated) in its environment: its
+ * output and messages go to `output` as they come. 0, its exit status, or -errno.
+ */
+int container_watch(const struct container_ask *ask, const char *const *words, const char *const *more,
+                    container_output *output, void *ctx);
 /* The error message for that. */
 int container_client_failed(const struct container_ask *ask, int r, const struct buf *said, struct err *e);
 /* One request to docker's daemon over its socket. */

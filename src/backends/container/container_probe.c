@@ -184,9 +184,11 @@ static int read_image(struct facts *f, const struct container_ask *ask, const st
                                  .env = texts(ask->mem, in(in(&n, "Config"), "Env")),
                                  .volumes = texts(ask->mem, in(in(&n, "Config"), "Volumes")),
                                  .entrypoint = texts(ask->mem, in(in(&n, "Config"), "Entrypoint")),
-                                 .user = probe_text(ask->mem, in(in(&n, "Config"), "User"), "")};
+                                 .user = probe_text(ask->mem, in(in(&n, "Config"), "User"), ""),
+                                 .cmd = texts(ask->mem, in(in(&n, "Config"), "Cmd")),
+                                 .workdir = probe_text(ask->mem, in(in(&n, "Config"), "WorkingDir"), "")};
     f->image = image;
-    return image->env && image->volumes && image->entrypoint
+    return image->env && image->volumes && image->entrypoint && image->cmd
                ? 0
                : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot ask for the image");
 }

@@ -381,6 +381,21 @@ static int diff_tool(struct ask *a)
     return status;
 }
 
+/* A word that is neither a layer's name nor a place where the layer has anything is a mistake, not an empty answer. */
+static int check_word(const struct ask *a, const struct pinfold_report *report, const char *list, int status)
+{
+    struct stat st;
+    const struct pinfold_value *all = pinfold_report_value(report);
+    if (status != STATUS_YES || !a->n_words || pinfold_value_count(pinfold_value_get(all, list)) ||
+        strcmp(member(pinfold_value_get(all, "layer"), "name"), a->words[0]) == 0 ||
+        strncmp(member(pinfold_value_get(all, "layer"), "id"), a->words[0], strlen(a->words[0])) == 0 ||
+        lstat(a->words[0], &st) == 0)
+        return status;
+    complain("%s: no layer has this name, and this layer changes nothing at such a path; pinfold layers lists them",
+             a->words[0]);
+    return STATUS_NO;
+}
+
 int verb_diff(struct ask *a)
 {
     struct pinfold_report *report;
@@ -406,6 +421,7 @@ int verb_diff(struct ask *a)
         put_diff(&p, pinfold_report_value(report));
         status = print_paged(a, &out);
     }
+    status = check_word(a, report, "changes", status);
     pinfold_report_free(report);
     return status;
 }
@@ -560,7 +576,7 @@ int verb_undo(struct ask *a)
     }
     if (with_layer(a, call_undo, &report, &status) < 0)
         return status;
-    status = tell_done(a, report, "took back");
+    status = check_word(a, report, "done", tell_done(a, report, "took back"));
     pinfold_report_free(report);
     return status;
 }

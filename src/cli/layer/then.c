@@ -48,8 +48,10 @@ static int apply_layer(const struct ask *a, const char *id)
     }
     const struct pinfold_value *all = pinfold_report_value(report);
     const int status = complain_left(pinfold_value_get(all, "refused"), "why");
-    if (!a->quiet)
-        complain("layer %.8s: %zu paths were applied", id, pinfold_value_count(pinfold_value_get(all, "done")));
+    if (!a->quiet) {
+        const size_t n = pinfold_value_count(pinfold_value_get(all, "done"));
+        complain("layer %.8s: %zu %s applied", id, n, n == 1 ? "path was" : "paths were");
+    }
     pinfold_report_free(report);
     return status;
 }

@@ -504,12 +504,12 @@ static int stop(struct ask *a, const char *real)
     if (status != STATUS_NO_SESSION)
         return status;
     if (a->branch)
-        complain("stop: no session of branch '%s' of '%s' is running; start it with: pinfold start --branch '%s'",
-                 a->branch, real, a->branch);
+        complain("stop: no session of branch '%s' of '%s' is running; list what is with: pinfold list", a->branch,
+                 real);
     else if (!project_is(real))
         complain("stop: '%s' is not initialized; do that with: pinfold init '%s'", real, real);
     else
-        complain("stop: no session of '%s' is running; start it with: pinfold start", real);
+        complain("stop: no session of '%s' is running; list what is with: pinfold list", real);
     return a->branch || project_is(real) ? status : STATUS_USAGE;
 }
 
@@ -519,9 +519,11 @@ static bool options_fit(const struct ask *a)
     static const struct {
         const char *verb;
         bool branch, force, json, names;
-    } of[] = {{"start", true, false, false, false}, {"stop", true, false, false, false},
-              {"rm", true, true, false, false},     {"checkout", false, false, false, false},
-              {"list", false, false, true, true},   {"volume", false, true, true, true}};
+    } of[] = {{"start", true, false, false, false},      {"stop", true, false, false, false},
+              {"rm", true, true, false, false},          {"checkout", false, false, false, false},
+              {"list", false, false, true, true},        {"volume", false, true, true, true},
+              {"image", false, false, true, false},      {"build", false, false, false, false},
+              {"build-base", false, false, false, false}};
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         if (!same(of[i].verb, verb_said))
             continue;
@@ -540,8 +542,10 @@ static bool options_fit(const struct ask *a)
 int verb_project(struct ask *a)
 {
     char real[PATH_MAX];
-    if (!options_fit(a))
+    if (!options_fit(a) || !image_said_fits(a))
         return STATUS_USAGE;
+    if (same(verb_said, "image") || same(verb_said, "build-base") || same(verb_said, "build"))
+        return verb_image(a);
     if (same(verb_said, "list"))
         return project_list(a);
     if (same(verb_said, "volume"))

@@ -56,10 +56,12 @@ void repo_parts_clear(const struct layer_trees *t)
     (void)sys_unlinkat(t->store, REPO_PARTS, AT_REMOVEDIR);
 }
 
-int repo_parts(const struct layer_trees *t)
+/* Made anew, unless another repository has parts in it. */
+static int landing_parts(const struct layer_trees *t, bool used)
 {
-    repo_parts_clear(t);
-    const int e = sys_mkdirat(t->store, REPO_PARTS, 0700);
+    if (!used)
+        repo_parts_clear(t);
+    const int e = used ? 0 : sys_mkdirat(t->store, REPO_PARTS, 0700);
     return e < 0 ? e : sys_openat(t->store, REPO_PARTS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 }
 
@@ -266,9 +268,12 @@ static int land_objects(struct landing *l)
         return bad_answer(l, -EBADMSG);
     if (memcmp(head + 8, "\0\0\0\0", 4) == 0) /* the workspace has all of them */
         return 0;
-    int e = copy_summed(l, &pack, "pack", tail);
+    char parts[2][32];
+    for (size_t i = 0; i < 2; i++)
+        snprintf(parts[i], sizeof *parts, "%c%zu", i ? 'i' : 'p', l->n_parts++);
+    int e = copy_summed(l, &pack, parts[0], tail);
     if (e == 0)
-        e = copy_summed(l, &idx, "idx", idx_tail);
+        e = copy_summed(l, &idx, parts[1], idx_tail);
     if (e == 0 && (sys_pread(l->answer, head, 8, idx.at) != 8 || memcmp(head, "\377tOc\0\0\0\2", 8) != 0 ||
                    memcmp(idx_tail, tail + bytes, bytes) != 0))
         e = -EBADMSG;
@@ -280,7 +285,7 @@ static int land_objects(struct landing *l)
                             arena_printf(l->mem, REPO_DIR "/objects/pack/pack-%s.idx", hash)};
     for (size_t i = 0; i < 2; i++) {
         if (!names[i] || (!on_host(l, names[i], &o) &&
-                          (add_directories(l, names[i]) < 0 || !add_landing(l, names[i], i ? "idx" : "pack", NULL))))
+                          (add_directories(l, names[i]) < 0 || !add_landing(l, names[i], parts[i], NULL))))
             return land_no_memory(l);
     }
     return 0;
@@ -485,8 +490,15 @@ static int land_log(struct landing *l, const struct repo_log *log)
 int repo_land(const struct layer_trees *t, struct repo *r, int answer, struct arena *mem, struct apply_more *ret,
               struct apply_outcome *out, struct err *e)
 {
-    struct landing l = {
-        .t = t, .r = r, .answer = answer, .parts = repo_parts(t), .mem = mem, .ret = ret, .out = out, .e = e};
+    struct landing l = {.t = t,
+                        .r = r,
+                        .answer = answer,
+                        .parts = landing_parts(t, ret->parts),
+                        .mem = mem,
+                        .ret = ret,
+                        .out = out,
+                        .e = e};
+    l.n_parts = ret->parts;
     own_fd int parts = l.parts;
     if (parts < 0)
         return err_sys(e, ERR_SYSTEM, -parts, "layer %s: cannot make '" REPO_PARTS "'", t->id);
@@ -505,6 +517,7 @@ int repo_land(const struct layer_trees *t, struct repo *r, int answer, struct ar
         no = land_index(&l);
     for (size_t i = 0; no == 0 && i < r->n_logs; i++)
         no = land_log(&l, &r->logs[i]);
+    ret->parts = l.n_parts + 1; /* the directory is there, whatever is in it */
     bool needed = false;
     for (size_t i = 0; i < ret->n; i++)
         needed |= !repo_is_object(ret->ops[i].path);

@@ -13,12 +13,21 @@ static bool below(const char *path, const char *dir)
     return strncmp(path, dir, n) == 0 && (!path[n] || path[n] == '/');
 }
 
+size_t repo_inside(const char *path)
+{
+    for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
+        if (below(at, REPO_DIR))
+            return (size_t)(at - path);
+    return 0;
+}
+
 enum repo_part repo_part_of(const char *path)
 {
     static const char *const unit[] = {"HEAD", "index", "packed-refs"};
     /* What git writes beside its work. The objects' own notes (info/) can be made anew from them. */
     static const char *const passing[] = {"COMMIT_EDITMSG", "ORIG_HEAD",  "FETCH_HEAD", "AUTO_MERGE", "gc.log",
                                           "gc.pid",         "index.lock", "HEAD.lock",  "branches",   "info/refs"};
+    path += repo_inside(path);
     if (strcmp(path, REPO_DIR) == 0)
         return REPO_UNIT;
     if (!below(path, REPO_DIR))
@@ -28,7 +37,8 @@ enum repo_part repo_part_of(const char *path)
         return strncmp(path, "objects/info/commit-graph", 25) == 0 || strcmp(path, "objects/info/packs") == 0
                    ? REPO_PASSING
                    : REPO_OTHER;
-    if (below(path, "objects") || below(path, "refs") || below(path, "logs"))
+    /* Of refs in reftables nothing lands, and no file of them alone. */
+    if (below(path, "objects") || below(path, "refs") || below(path, "logs") || below(path, "reftable"))
         return REPO_UNIT;
     for (size_t i = 0; i < sizeof unit / sizeof *unit; i++)
         if (strcmp(path, unit[i]) == 0)
@@ -41,7 +51,12 @@ enum repo_part repo_part_of(const char *path)
 
 bool repo_is_object(const char *path)
 {
-    return below(path, REPO_DIR "/objects");
+    return below(path + repo_inside(path), REPO_DIR "/objects");
+}
+
+bool repo_is_index(const char *path)
+{
+    return strcmp(path + repo_inside(path), REPO_DIR "/index") == 0;
 }
 
 bool repo_is_hash(struct str text, size_t digits)

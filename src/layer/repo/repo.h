@@ -1,6 +1,7 @@
 /*
  * The repository at the top of a workspace (.git) as one unit: what the layer did to it (state.c), the question that a git in a box of
- * its own answers (bundle.c), and the operations by which objects, refs, HEAD, index and logs land, in this order (land.c).
+ * its own answers (bundle.c), and the operations by which objects, refs, HEAD, index and logs land, in this order (land.c). Those inside
+ * of the workspace are units of their own (inside.c).
  *
  * Nothing of the layer is believed: refs are read as text and their names judged here; objects and the index are read by that git alone,
  * which gives back a pack and an index that it has made itself, as if it had fetched from a stranger.
@@ -23,12 +24,15 @@ enum repo_part {
     REPO_OTHER    /* configuration, hooks, operations in progress: only if a person names this very path */
 };
 enum repo_part repo_part_of(const char *path);
+/* Bytes before the ".git" of a repository inside of the workspace ("sub/.git/HEAD": 4); 0: it is at the top, or there is none. */
+size_t repo_inside(const char *path);
 /* Whether a ref of the layer may have this name: as git wants it, in a namespace that lands, no option to a command. */
 bool repo_ref_ok(const char *name);
 /* Whether `text` is an object's name of `digits` digits. */
 bool repo_is_hash(struct str text, size_t digits);
 /* Whether `path` is one of the repository's objects: they stay when an apply is taken back. */
 bool repo_is_object(const char *path);
+bool repo_is_index(const char *path);
 
 /* ---- state.c ---- */
 
@@ -78,6 +82,26 @@ int repo_text(int top, const char *path, struct arena *mem, struct str *ret, str
 /* Takes user.name and user.email from a configuration; what it does not say stays. -EBADMSG: git could not read it. */
 int repo_identity(struct str config, struct arena *mem, const char **name, const char **mail);
 
+/* ---- inside.c ---- */
+
+/* Directories of the repositories inside of the workspace that the layer changes. */
+int repos_inside(const struct changes *all, struct arena *mem, const char ***ret, size_t *ret_n);
+struct repo_within {
+    const char *path;     /* "sub" */
+    struct layer_trees t; /* as if it were the workspace; with descriptors of its own, until repo_leave() */
+    struct changes all;   /* those of its .git */
+    const char *why;      /* it cannot land; NULL: it can */
+};
+/* -ENOMEM. repo_leave() also then. */
+int repo_enter(const struct layer_trees *t, const struct changes *all, const char *path, struct arena *mem,
+               struct repo_within *ret);
+void repo_leave(struct repo_within *r);
+/* Whether a directory is one with a guarded name, or below one; wherever the policy guards the name. */
+bool repo_guarded(const struct layer_trees *t, const char *path);
+/* Names what was made and said of it (in `out`, beyond `from`) by paths of the workspace. -ENOMEM. */
+int repo_name_within(const struct repo_within *r, struct apply_more *more, const struct apply_outcome *from,
+                     struct apply_outcome *out, struct arena *mem);
+
 /* ---- base.c ---- */
 
 /* Keeps what is known of the workspace's repository before a box begins, in the new layer `store`; nothing, if there is none.
@@ -110,6 +134,4 @@ void repo_put_words(const struct repo *r, int answer, struct arena *mem, struct 
 /* Operations that land the unit, and what is refused of it. Files are prepared in REPO_PARTS of the store. `name`: of the layer. */
 int repo_land(const struct layer_trees *t, struct repo *r, int answer, struct arena *mem, struct apply_more *ret,
               struct apply_outcome *out, struct err *e);
-/* Makes REPO_PARTS anew, empty; a descriptor or -errno. */
-int repo_parts(const struct layer_trees *t);
 void repo_parts_clear(const struct layer_trees *t);

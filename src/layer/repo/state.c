@@ -3,6 +3,7 @@
  * as text from both sides (loose ones, then packed-refs); no git runs.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,7 +102,10 @@ static bool is_touched(const struct repo_reading *r, const char *path, const str
 {
     if (!o->mode || o->changed < r->t->since)
         return false;
-    const struct ledger_entry *known = ledger_find(&r->ledger, path);
+    char whole[LAYER_PATH_MAX];
+    if (r->t->inside && snprintf(whole, sizeof whole, "%s%s", r->t->inside, path) >= (int)sizeof whole)
+        return true;
+    const struct ledger_entry *known = ledger_find(&r->ledger, r->t->inside ? whole : path);
     return !(known && object_untouched(&known->now, o) && known->now.changed == o->changed);
 }
 
@@ -347,8 +351,8 @@ static int read_index(struct repo_reading *r)
         c && c->kind != CHANGE_DELETED && object_is(&c->new, S_IFREG) && (!c->old.mode || object_is(&c->old, S_IFREG));
     repo->index_touched = is_touched(r, REPO_DIR "/index", &repo->index_object);
     /* One that was written in place since is not what the box began with. */
-    repo->base =
-        object_look(r->t->store, REPO_BASE, &base) == 0 && object_is(&base, S_IFREG) && base.modified < r->t->since;
+    repo->base = !r->t->inside && object_look(r->t->store, REPO_BASE, &base) == 0 && object_is(&base, S_IFREG) &&
+                 base.modified < r->t->since;
     return 0;
 }
 
@@ -521,8 +525,8 @@ static int read_kind(struct repo_reading *r)
         return no_room(r);
     if (e < 0 || gitconfig_parse(text, take_extension, repo, NULL) < 0)
         repo->why = "its configuration in the workspace cannot be read";
-    if (!r->t->viewed && text_read(r->t->store, REPO_BASE_DIR, r->mem, &text) == 0 && text_line(&text, &line) &&
-        text_object(&line, &base) && !object_same_inode(&base, &top))
+    if (!r->t->viewed && !r->t->inside && text_read(r->t->store, REPO_BASE_DIR, r->mem, &text) == 0 &&
+        text_line(&text, &line) && text_object(&line, &base) && !object_same_inode(&base, &top))
         repo->why = "it is another repository than the one that the box began with";
     return 0;
 }

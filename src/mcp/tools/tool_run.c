@@ -24,7 +24,14 @@ static const struct tool_argument run_arguments[] = {
     {"options", ARGUMENT_OPTIONS,
      .help =
          "Options of pinfold's policy for this box. They can only restrict it; anything more is asked of the person."},
+    COW_ARGUMENTS,
     {0}};
+
+const char *cow_of(const struct mcp_job *j)
+{
+    const char *name = value_text(j->arguments, "cow_name", NULL);
+    return name ? name : json_is_true(json_object_get(j->arguments, "cow")) ? "" : NULL;
+}
 
 static bool is_denial(const char *sentence)
 {
@@ -320,6 +327,8 @@ static void run_work(struct mcp_job *j)
                                     .capture = 1,
                                     .leave = 1,
                                     .keep_network = !own,
+                                    .cow = cow_of(j),
+                                    .cow_from = value_text(j->arguments, "cow_from", NULL),
                                     .capture_max = room ? (size_t)json_integer_value(room) : DEFAULT_OUTPUT,
                                     .say = say_progress,
                                     .say_ctx = j,

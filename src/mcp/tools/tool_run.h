@@ -14,5 +14,16 @@ extern const struct tool tool_run, tool_explain, tool_policy;
 void result_text(struct mcp_job *j, const struct pinfold_result *result);
 /* A result without where the rules were said of what was denied: that is a file of the host. */
 void result_write(struct json *j, const char *name, const struct pinfold_value *result);
+/* Copy-on-write, as on the command line: --cow, --cow=NAME, --cow-from. */
+#define COW_ARGUMENTS                                                                                                  \
+    {"cow", ARGUMENT_SWITCH, .help = "Put changes to the workspace in a layer, which the user looks at and applies."}, \
+        {"cow_name", ARGUMENT_TEXT,                                                                                    \
+         .help = "The same, in the layer of this name: later boxes that name it go on with it."},                      \
+    {                                                                                                                  \
+        "cow_from", ARGUMENT_TEXT,                                                                                     \
+            .help = "The same, in a new layer on top of this kept one (its name or id), which is not changed."         \
+    }
+/* What the library calls `cow` of it; NULL: the workspace itself, unless the policy or `cow_from` says otherwise. */
+const char *cow_of(const struct mcp_job *j);
 /* A line for each of the denials. */
 void result_denials(struct mcp_job *j, const struct pinfold_value *list);

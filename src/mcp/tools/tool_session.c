@@ -20,7 +20,8 @@
 #define NAME_BYTES_MAX 128
 #define SHELL          "bash"
 #define WAITING_SHOWN  32 /* names of a layer's changes */
-#define KEPT           8  /* sessions a worker stays connected to */
+#define CHANGES_SHOWN  1000
+#define KEPT           8 /* sessions a worker stays connected to */
 
 /* A worker's: found once, used again. */
 static struct known {
@@ -242,7 +243,8 @@ static void start_session(struct mcp_job *j)
                                         .say = say,
                                         .say_ctx = j,
                                         .recreate = json_is_true(json_object_get(j->arguments, "recreate")),
-                                        .cow = json_is_true(json_object_get(j->arguments, "cow")) ? "" : NULL};
+                                        .cow = cow_of(j),
+                                        .cow_from = value_text(j->arguments, "cow_from", NULL)};
     int r = pinfold_session_ensure(policy, &o, &s, &error);
     if (own)
         pinfold_policy_free(policy);
@@ -287,6 +289,76 @@ static void stop(struct mcp_job *j)
         job_tell(j, buf_cstr(&j->text));
         job_changed(j);
     }
+}
+
+/* A path as a line has it, and why it will not land by itself. */
+static void change_words(struct mcp_job *j, const struct pinfold_value *c)
+{
+    const char *kind = answer_text(c, "kind"), *conflict = answer_text(c, "conflict");
+    if (!answer_text(c, "path"))
+        return;
+    buf_printf(&j->text, "%c ", same(kind, "added") ? '+' : same(kind, "deleted") ? '-' : '~');
+    words_of(&j->text, str_of(answer_text(c, "path")));
+    if (pinfold_value_is_true(pinfold_value_get(c, "waits")))
+        buf_text(&j->text, " (waits for the user's word)");
+    if (conflict)
+        buf_printf(&j->text, " (in conflict: %s)", conflict);
+    buf_char(&j->text, '\n');
+}
+
+/* The host's own state is told by its conflicts alone. */
+static void session_changes(struct mcp_job *j)
+{
+    static const char *const hidden[] = {"old", "path_base64", NULL};
+    struct pinfold_error error = {0};
+    auto_report struct pinfold_report *report = NULL;
+    const char *name = name_of(j);
+    char scope[2 * INSTANCE_MAX], layer[17];
+    struct json w = JSON(&j->structured);
+    size_t n = 0;
+
+    if (!name_is_good(j, name))
+        return;
+    scope_of(j, scope);
+    layer_of(name, scope, layer);
+    const struct pinfold_layer_options o = {.size = sizeof o, .layer = layer};
+    if (!layer[0]) {
+        job_fail(j, "there is no session '%s' with a layer; start it with session_start and 'cow'", name);
+        return;
+    }
+    if (pinfold_layer_diff_report(&o, 1, &report, &error) < 0) {
+        job_fail(j, "%s", error.text);
+        return;
+    }
+    const struct pinfold_value *all = pinfold_report_value(report), *changes = pinfold_value_get(all, "changes");
+    json_object(&w, NULL);
+    json_text(&w, "session", name);
+    json_array(&w, "changes");
+    EACH_ANSWER(c, changes)
+    {
+        if (n++ >= CHANGES_SHOWN)
+            continue;
+        answer_write(&w, NULL, c, hidden);
+        change_words(j, c);
+    }
+    json_array_end(&w);
+    json_array(&w, "git");
+    EACH_ANSWER(line, pinfold_value_get(all, "git"))
+    {
+        size_t bytes;
+        const char *text = pinfold_value_text(line, &bytes);
+        if (!text)
+            continue;
+        json_text(&w, NULL, text);
+        buf_printf(&j->text, "%s\n", text);
+    }
+    json_array_end(&w);
+    json_uint(&w, "left_out", n > CHANGES_SHOWN ? n - CHANGES_SHOWN : 0);
+    json_object_end(&w);
+    if (n > CHANGES_SHOWN)
+        buf_printf(&j->text, "[%zu more]\n", n - CHANGES_SHOWN);
+    if (n == 0 && !j->text.n)
+        buf_text(&j->text, "nothing was changed");
 }
 
 /* What a model may know of a session: not where the host keeps it. */
@@ -549,7 +621,7 @@ static const struct tool_argument start_arguments[] = {
     SESSION_ARGUMENT,
     {"options", ARGUMENT_OPTIONS_BRIEF, .help = "Options of the policy for this session, as of the tool 'run'."},
     {"recreate", ARGUMENT_SWITCH, .help = "Stop and recreate a session of that name that has other options."},
-    {"cow", ARGUMENT_SWITCH, .help = "Put changes to the workspace in a layer, which the user looks at and applies."},
+    COW_ARGUMENTS,
     {0}};
 static const struct tool_argument name_arguments[] = {SESSION_ARGUMENT, {0}};
 static const struct tool_argument no_arguments[] = {{0}};
@@ -598,6 +670,20 @@ const struct tool tool_session_list = {
     .idempotent = true,
     .sessions = true,
     .work = list_sessions};
+const struct tool tool_session_diff = {
+    .name = "session_diff",
+    .title = "Show what a session has changed",
+    .description = "Lists what the layer of a session (session_start with 'cow') changes in the workspace, which the "
+                   "user looks at and applies: each path, what waits for the user's word, and what is in conflict "
+                   "because the workspace was changed meanwhile.",
+    .output = "{\"type\":\"object\",\"properties\":{\"session\":{\"type\":\"string\"},\"changes\":{\"type\":"
+              "\"array\"},\"git\":{\"type\":\"array\"},\"left_out\":{\"type\":\"integer\"}},\"required\":["
+              "\"session\",\"changes\",\"git\",\"left_out\"]}",
+    .arguments = name_arguments,
+    .read_only = true,
+    .idempotent = true,
+    .sessions = true,
+    .work = session_changes};
 const struct tool tool_session_stop = {
     .name = "session_stop",
     .title = "Stop a session",

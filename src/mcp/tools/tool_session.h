@@ -1,9 +1,10 @@
-/* Tools on sessions: session_start, session_list, session_stop, bash, output, kill. */
+/* Tools on sessions: session_start, session_list, session_diff, session_stop, bash, output, kill. */
 #pragma once
 #include "base/arena.h"
 #include "mcp/tools/tool.h"
 
-extern const struct tool tool_session_start, tool_session_list, tool_session_stop, tool_bash, tool_output, tool_kill;
+extern const struct tool tool_session_start, tool_session_list, tool_session_diff, tool_session_stop, tool_bash,
+    tool_output, tool_kill;
 
 /* The session that the call names ("default" if none), started if needed; NULL: the job has failed. */
 struct pinfold_session *session_of(struct mcp_job *j);

@@ -7,9 +7,9 @@
 #include "mcp/tools/wishes.h"
 
 static const struct tool *const all_tools[] = {
-    &tool_run,        &tool_bash,          &tool_output,       &tool_kill,         &tool_read_file,
-    &tool_write_file, &tool_edit_file,     &tool_list_dir,     &tool_glob,         &tool_grep,
-    &tool_policy,     &tool_session_start, &tool_session_list, &tool_session_stop, &tool_explain};
+    &tool_run,          &tool_bash,         &tool_output,       &tool_kill,   &tool_read_file, &tool_write_file,
+    &tool_edit_file,    &tool_list_dir,     &tool_glob,         &tool_grep,   &tool_policy,    &tool_session_start,
+    &tool_session_list, &tool_session_diff, &tool_session_stop, &tool_explain};
 
 #define LIST_SIZE (sizeof all_tools / sizeof *all_tools)
 

@@ -167,7 +167,7 @@ static size_t put_milliseconds(const char *text, struct buf *out)
 
 void wishes_words(const struct mcp_job *j, const char *text, struct buf *out)
 {
-    static const char wish[] = "wish ", more[] = "allow more with --";
+    static const char wish[] = "request ", more[] = "allow more with --";
     while (*text) {
         bool of_wish = strncmp(text, wish, sizeof wish - 1) == 0, of_limit = strncmp(text, more, sizeof more - 1) == 0;
         struct str name = of_wish    ? option_at(text + sizeof wish - 1)

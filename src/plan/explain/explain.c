@@ -294,6 +294,15 @@ static void put_notes(const struct plan *p, struct buf *out)
     }
 }
 
+bool plan_has_image_user(const struct plan *p)
+{
+    char id[24], ids[48];
+    const char *user = p->facts->image ? p->facts->image->user : NULL;
+    snprintf(id, sizeof id, "%u", p->image->uid);
+    snprintf(ids, sizeof ids, "%u:%u", p->image->uid, p->image->gid);
+    return !user || !user[0] || strcmp(user, id) == 0 || strcmp(user, ids) == 0; /* a name is the image's own */
+}
+
 /* What docker run would do with the image, and what is done with it here. */
 static void put_image_start(const struct plan *p, struct buf *out)
 {
@@ -308,10 +317,24 @@ static void put_image_start(const struct plan *p, struct buf *out)
         buf_text(out, p->policy->entrypoint == ENTRYPOINT_IMAGE ? ", with the command behind it\n"
                                                                 : ", not run (--entrypoint image runs it)\n");
     }
+    if (image->cmd && image->cmd[0]) {
+        buf_text(out, "image cmd  ");
+        for (const char *const *word = image->cmd; *word; word++) {
+            buf_char(out, ' ');
+            put_path(out, *word);
+        }
+        buf_printf(out, ", run%s if no command is given\n",
+                   has && p->policy->entrypoint != ENTRYPOINT_NONE ? " by the entrypoint" : "");
+    }
+    if (image->workdir && image->workdir[0]) {
+        buf_text(out, "image cwd   ");
+        put_path(out, image->workdir);
+        buf_text(out, ", where that starts; a command of yours starts in the directory below\n");
+    }
     if (image->user && image->user[0]) {
         buf_text(out, "image user  ");
         put_path(out, image->user);
-        buf_text(out, ", not used: the command is the user below\n");
+        buf_text(out, plan_has_image_user(p) ? ", the user below\n" : ", not used: the command is the user below\n");
     }
 }
 

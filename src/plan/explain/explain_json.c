@@ -231,6 +231,11 @@ void plan_explain_members(const struct plan *p, bool show_values, struct json *j
         json_array_end(j);
         json_bool(j, "image_entrypoint_runs", p->policy->entrypoint == ENTRYPOINT_IMAGE);
         json_text(j, "image_user", p->facts->image->user);
+        json_array(j, "image_cmd");
+        for (const char *const *word = p->facts->image->cmd; word && *word; word++)
+            json_text(j, NULL, *word);
+        json_array_end(j);
+        json_text(j, "image_workdir", p->facts->image->workdir ? p->facts->image->workdir : "");
     }
     json_object(j, "engines_not_taken");
     for (size_t i = 0; i < p->facts->n_others; i++)

@@ -26,7 +26,7 @@ enum key_tighten {
 
 #define POLICY_KEYS(X)                                                                                                 \
     X(VERSION, "version", NULL, "1", TYPE_COUNT, NULL, false, true, TIGHTEN_SKIP,                                      \
-      "Version of check, print and convert policies; 1.")                                                              \
+      "Version of the policy language; 1.")                                                                            \
     X(EXTENDS, "extends", "profile", "NAME", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,                              \
       "Start from this built-in profile or policy file.")                                                              \
     X(WORKSPACE, "workspace", "workspace", "DIR", TYPE_PATH, NULL, false, true, TIGHTEN_NEVER,                         \
@@ -151,7 +151,8 @@ enum key_tighten {
     X(PULL, "pull", "pull", "WHEN", TYPE_CHOICE, "never|missing|always", false, true, TIGHTEN_RANK,                    \
       "Whether docker or podman may pull the image before the start; default: never.")                                 \
     X(ENTRYPOINT, "entrypoint", "entrypoint", "WHICH", TYPE_CHOICE, "none|image", false, true, TIGHTEN_RANK,           \
-      "Whether the command is passed to the image's ENTRYPOINT, as docker run does; default: none.")                   \
+      "Whether the command is passed to the image's ENTRYPOINT, as docker run does; default: none. Without a "         \
+      "command, the image's own runs.")                                                                                \
     X(PLATFORM, "platform", "platform", "OS/ARCH", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,                        \
       "Platform of the image, such as linux/arm64, if docker or podman can run it.")                                   \
     X(RUNTIME, "runtime", "runtime", "NAME", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,                              \

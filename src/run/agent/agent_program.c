@@ -72,7 +72,11 @@ int agent_program_find(const struct agent *a, const char *home, struct arena *me
         "~/.local/bin", "~/.npm-global/bin", "~/.npm-packages/bin", "~/.nvm/versions/node/*/bin",
         "~/.volta/bin", "~/.bun/bin",        "~/.local/share/pnpm", "/usr/local/bin",
         "/opt/*/bin"};
-    struct program_search s = {.mem = mem, .home = home, .name = a->start.command[0], .ret = ret, .tried = BUF(2048)};
+    struct program_search s = {.mem = mem,
+                               .home = home,
+                               .name = a->start.command ? a->start.command[0] : a->command[0],
+                               .ret = ret,
+                               .tried = BUF(2048)};
     *ret = (struct agent_program){0};
     on_path(&s);
     const char *prefix = getenv("NPM_CONFIG_PREFIX");

@@ -236,7 +236,16 @@ static void tell_about(struct starting *s)
                s->shared.n ? buf_cstr(&s->shared) : "nothing; sessions stay in the layer");
 }
 
-static const char *first_lines(struct starting *s)
+/* Without the network's rules the agent's own hosts mean nothing. */
+static const char *net_said(const struct pinfold_option *o)
+{
+    const char *net = "allow";
+    for (; o && o->name; o++)
+        net = same(o->name, "net") && o->value ? o->value : net;
+    return net;
+}
+
+static const char *first_lines(struct starting *s, const char *net)
 {
     auto_buf struct buf b = BUF(8192);
     buf_printf(&b, "may write: %s%s%s%s\n", s->workspace,
@@ -245,9 +254,12 @@ static const char *first_lines(struct starting *s)
     buf_text(&b, "may read: this machine's files, and copies of the agent's settings; what it changes of them stays in "
                  "a layer of this project\n");
     buf_text(&b, "reaches:");
-    for (size_t i = 0; s->agent.hosts && s->agent.hosts[i]; i++)
+    const bool some = same(net, "allow") && s->agent.hosts && s->agent.hosts[0];
+    for (size_t i = 0; some && s->agent.hosts[i]; i++)
         buf_printf(&b, "%s %s", i ? "," : "", s->agent.hosts[i]);
-    buf_text(&b, s->agent.hosts && s->agent.hosts[0] ? "; no other host\n" : " no host\n");
+    buf_text(&b, some                ? "; no other host\n"
+                 : same(net, "host") ? " every host, by this machine's own network\n"
+                                     : " no host\n");
     put_secrets(s, &b, "gets as they are, since the agent has no lesser keys: ", ", ", "\n");
     buf_text(&b,
              "hidden: other credentials and keys, what renews the login, sessions of other projects where the agent "
@@ -322,7 +334,8 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
     if (r < 0)
         return r;
     variables(s);
-    for (size_t i = 0; s->agent.hosts && s->agent.hosts[i]; i++)
+    const char *net = net_said(ask->options);
+    for (size_t i = 0; same(net, "allow") && s->agent.hosts && s->agent.hosts[i]; i++)
         starting_option(s, "allow", s->agent.hosts[i]);
     if (s->lone && (r = login_ready(s, ret, e)) < 0)
         return r;
@@ -339,7 +352,7 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
         r = keep_begin(s, ret, e);
     ret->options = s->options;
     ret->about = arena_str(s->mem, buf_view(&s->about));
-    ret->first = s->fresh && !s->lone ? first_lines(s) : NULL;
+    ret->first = s->fresh && !s->lone ? first_lines(s, net) : NULL;
     ret->notes = arena_str(s->mem, buf_view(&s->notes));
     ret->live = s->live;
     return r < 0 ? r : arena_failed(s->mem) ? err_sys(e, ERR_SYSTEM, ENOMEM, "agent") : 0;
@@ -422,6 +435,9 @@ static int take(struct starting *s, const char *name, struct buf *out, struct er
         return err_say(e, ERR_POLICY,
                        "'%s' as a whole would undo what is outside: name a key (FILE:KEY), or copy it by hand from %s",
                        name, s->layer);
+    if (r == -ENODATA)
+        return err_say(e, ERR_POLICY, "'%s' was removed in the box, and removals are not taken over: remove it by hand",
+                       name);
     if (r == -EFBIG)
         return err_say(e, ERR_POLICY,
                        "'%s' is too long to be shown, so it is not merged: look at it in %s and copy it by hand", name,

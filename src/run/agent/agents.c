@@ -8,6 +8,7 @@
 
 #include "backends/tools/tool.h"
 #include "run/agent/agent_own.h"
+#include "run/agent/agent_program.h"
 #include "run/agent/starting.h"
 #include "run/direct.h"
 #include "run/report.h"
@@ -71,7 +72,19 @@ static void put_login(struct json *j, const struct agent *a, const char *home)
     json_text(j, "login", !login.wanted ? "none" : login.there ? "there" : "missing");
 }
 
-static void put_agent(struct json *j, const struct agent *a, const char *home)
+/* Where the program is on this machine, or a sentence that says where it was looked for and how to install it. */
+static void put_program(struct json *j, const struct agent *a, const char *home, struct arena *mem)
+{
+    struct agent_program found = {0};
+    struct err e = {0};
+    json_text(j, "program", a->command ? a->command[0] : a->start.command[0]);
+    const bool there = agent_program_find(a, home, mem, &found, &e) == 0;
+    json_text_or_null(j, "path", found.path);
+    json_bool(j, "on_path", found.on_path);
+    json_text_or_null(j, "not_installed", there ? NULL : e.text);
+}
+
+static void put_agent(struct json *j, const struct agent *a, const char *home, struct arena *mem)
 {
     json_object(j, NULL);
     json_text(j, "name", a->name);
@@ -90,19 +103,34 @@ static void put_agent(struct json *j, const struct agent *a, const char *home)
     json_bool(j, "model", a->model != NULL);
     json_bool(j, "resume", a->resume != NULL);
     json_text(j, "response", a->response ? "option" : a->response_text ? "prompt" : "none");
-    json_text(j, "program", a->command ? a->command[0] : a->start.command[0]);
+    put_program(j, a, home, mem);
     put_login(j, a, home);
     json_object_end(j);
 }
 
-static int list_one(struct json *j, const char *name, const char *home, struct err *e)
+struct wrong_agent {
+    const char *name, *error;
+};
+struct wrong_agents { /* definitions that cannot be used; the others can */
+    struct arena *mem;
+    struct wrong_agent *list;
+    size_t n;
+};
+
+static int list_one(struct json *j, const char *name, const char *home, struct wrong_agents *wrong, struct err *e)
 {
     auto_arena struct arena *mem = arena_new(AGENT_ARENA);
     struct agent a;
     int r = mem ? agent_find(name, mem, &a, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "agent");
     if (r == 0)
-        put_agent(j, &a, home);
-    return r;
+        put_agent(j, &a, home, mem);
+    if (r == 0 || e->kind == ERR_SYSTEM)
+        return r;
+    struct wrong_agent *one = arena_push(wrong->mem, &wrong->list, &wrong->n, sizeof *one);
+    if (one)
+        *one = (struct wrong_agent){arena_text(wrong->mem, name), arena_text(wrong->mem, e->text)};
+    *e = (struct err){0};
+    return arena_failed(wrong->mem) ? err_sys(e, ERR_SYSTEM, ENOMEM, "agent") : 0;
 }
 
 static bool is_built_in(const char *name)
@@ -128,11 +156,20 @@ int pinfold_agent_list_report(struct pinfold_report **ret, struct pinfold_error 
     agent_own_begin();
     json_object(&j, NULL);
     json_array(&j, "agents");
+    struct wrong_agents wrong = {.mem = mem};
     for (const struct agent_text *t = agent_texts; r == 0 && t->name; t++)
-        r = list_one(&j, t->name, w.home, &e);
+        r = list_one(&j, t->name, w.home, &wrong, &e);
     for (size_t i = 0; r == 0 && own && own[i]; i++) {
         if (!is_built_in(own[i]))
-            r = list_one(&j, own[i], w.home, &e);
+            r = list_one(&j, own[i], w.home, &wrong, &e);
+    }
+    json_array_end(&j);
+    json_array(&j, "wrong");
+    for (size_t i = 0; r == 0 && i < wrong.n; i++) {
+        json_object(&j, NULL);
+        json_text(&j, "name", wrong.list[i].name);
+        json_text(&j, "error", wrong.list[i].error);
+        json_object_end(&j);
     }
     json_array_end(&j);
     json_object_end(&j);

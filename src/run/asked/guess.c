@@ -93,6 +93,7 @@ static void log_late(struct guessing *g, const struct denial *d)
     struct box_result *r = &g->result->box;
     const struct audit_event event = {.id = r->id,
                                       .caller_id = r->caller_id,
+                                      .session = r->session,
                                       .kind = d->kind,
                                       .action = d->action,
                                       .target = d->target,
@@ -280,6 +281,38 @@ static void try_text(struct guessing *g, struct str text)
         try_line(g, str_until(&text, '\n'));
 }
 
+/* A full file system of the box's own: nothing else that it can write has an end before the host's has. */
+static void try_disk(struct guessing *g)
+{
+    static const char *const full[] = {"No space left on device", "File too large", "ENOSPC", "EFBIG"};
+    struct box_result *r = &g->result->box;
+    const struct limit *disk = &g->plan->policy->limits.disk;
+    char kind[] = "limit", action[] = "disk", rule[] = "limits.disk", how[] = "limit", room[512];
+    bool said = false;
+    for (size_t i = 0; i < sizeof full / sizeof *full; i++)
+        said |= strcasestr(buf_cstr(&r->err), full[i]) != NULL;
+    if (!said || !disk->asked || disk->value == LIMIT_NONE || r->limit != BOX_LIMIT_NONE)
+        return;
+    char *target = arena_printf(g->mem, "%llu bytes", (unsigned long long)disk->value);
+    char *origin = arena_text(g->mem, policy_origin(g->plan->policy, disk->origin, room, sizeof room));
+    char *remedy = arena_printf(g->mem, "--disk %llu", 2 * (unsigned long long)disk->value);
+    char why[] = "a file, and the box's private places together, hold no more";
+    const struct denial d = {.kind = kind,
+                             .action = action,
+                             .target = target,
+                             .rule = rule,
+                             .origin = origin,
+                             .how = how,
+                             .why = why,
+                             .remedy = remedy,
+                             .option = true,
+                             .guess = true,
+                             .argv = g->argv,
+                             .no = ENOSPC};
+    if (!arena_failed(g->mem) && box_result_deny(r, &d))
+        log_late(g, &d);
+}
+
 /* What the guard saw fail, now that the command has failed. */
 static void try_pending(struct guessing *g)
 {
@@ -295,11 +328,17 @@ static void try_pending(struct guessing *g)
     }
 }
 
-/* Whether there is anything to guess from. */
-static bool is_worth_it(const struct box_result *r, bool all)
+bool guess_is_worth_it(const struct box_result *r)
 {
     size_t at, n;
-    return r->exec_errno || r->n_pending || errno_in(buf_view(&r->err), &at, &n) ||
+    return r->end == BOX_EXITED && r->code != 0 && (r->exec_errno || errno_in(buf_view(&r->err), &at, &n));
+}
+
+/* Whether there is anything to guess from. */
+static bool is_worth_it(const struct box_result *r, bool disk, bool all)
+{
+    size_t at, n;
+    return r->exec_errno || r->n_pending || (disk && r->err.n) || errno_in(buf_view(&r->err), &at, &n) ||
            (all && errno_in(buf_view(&r->out), &at, &n));
 }
 
@@ -325,7 +364,8 @@ void guess_denials(struct pinfold_result *result, const struct plan_ask *ask, co
                          .options = o};
     bool failed = r->end == BOX_EXITED && r->code != 0;
 
-    if (!(failed || all) || !g.plan || g.plan->facts->unsandboxed || !is_worth_it(r, all))
+    if (!(failed || all) || !g.plan || g.plan->facts->unsandboxed ||
+        !is_worth_it(r, g.plan->policy->limits.disk.asked, all))
         return;
     if (!g.plan->places) { /* given back while the command ran */
         if (prepare(result->policy, ask, false, &again, &ignored) < 0 || !again.plan)
@@ -341,6 +381,8 @@ void guess_denials(struct pinfold_result *result, const struct plan_ask *ask, co
         (void)try_act(&g, WHY_EXEC, argv[0], r->exec_errno);
     else if (g.mem)
         try_text(&g, buf_view(&r->err));
+    if (g.mem && failed && g.plan->policy->limits.disk.asked)
+        try_disk(&g);
     if (g.mem && all)
         try_text(&g, buf_view(&r->out));
     free(g.argv);

@@ -9,3 +9,5 @@
  * succeeded, unless all are asked for (guess_all), which also looks in its standard output; errors are ignored.
  */
 void guess_denials(struct pinfold_result *result, const struct plan_ask *ask, const struct pinfold_run_options *o);
+/* Whether a command failed with an error text, or a missing program, from which that could be found. */
+bool guess_is_worth_it(const struct box_result *r);

@@ -24,6 +24,8 @@ static const struct told_cause {
     const char *name, *reason, *outside; /* `%s`: what was asked for */
 } told_causes[] = {
     {WHY_CAUSE_HOST, "host", "it does not exist, or ordinary permissions refuse it: that is not the sandbox", ""},
+    {WHY_CAUSE_ROOT, "root", "it belongs to another user, and root has no capabilities in a box",
+     "whoever started the box can start it as that user"},
     {WHY_CAUSE_READ_ONLY, "read-only", "it is outside of what the box can write",
      "whoever started the box can allow it with --rw %s, if that exists; else do it outside the box"},
     {WHY_CAUSE_HIDDEN, "hidden", "a rule hides it; whether it exists the box is not told",

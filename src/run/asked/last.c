@@ -253,8 +253,8 @@ static int verify_log(struct log_copy *c, const char *head_was, struct err *e)
     buf_printf(&words, "%llu events of %llu runs: %s", (unsigned long long)found.events, (unsigned long long)found.runs,
                bad ? "" : "none is damaged or missing between others");
     if (bad)
-        buf_printf(&words, "%llu damaged lines, %llu missing events", (unsigned long long)found.damaged,
-                   (unsigned long long)found.missing);
+        buf_printf(&words, "%llu damaged line%s, %llu missing event%s", (unsigned long long)found.damaged,
+                   found.damaged == 1 ? "" : "s", (unsigned long long)found.missing, found.missing == 1 ? "" : "s");
     if (found.begun)
         buf_printf(&words, "; the first events of %llu runs are gone (rotated away, or removed)",
                    (unsigned long long)found.begun);

@@ -96,6 +96,8 @@ static const char *outside_words(const struct why *said, struct arena *mem)
     switch (said->cause) {
     case WHY_CAUSE_HOST:
         return said->no == ENOENT ? "create it first" : "change it on the host: no option of the sandbox would help";
+    case WHY_CAUSE_ROOT:
+        return "run pinfold as that user, not as root";
     case WHY_CAUSE_READ_ONLY:
         return said->missing ? "do it outside the box, or create it first and allow it with --rw"
                              : "do it outside the box";
@@ -220,14 +222,23 @@ static void put_remedy(const struct why_remedy *r, struct json *j)
 
 static const char *cause_name(enum why_cause cause)
 {
-    static const char *const names[] = {[WHY_CAUSE_NONE] = "none",           [WHY_CAUSE_HOST] = "host",
-                                        [WHY_CAUSE_NOT_THERE] = "not-there", [WHY_CAUSE_READ_ONLY] = "read-only",
-                                        [WHY_CAUSE_HIDDEN] = "hidden",       [WHY_CAUSE_PROTECTED] = "protected",
-                                        [WHY_CAUSE_GUARDED] = "guarded",     [WHY_CAUSE_OWN] = "own",
-                                        [WHY_CAUSE_KERNEL] = "kernel",       [WHY_CAUSE_NO_NETWORK] = "no-network",
-                                        [WHY_CAUSE_NO_RULE] = "no-rule",     [WHY_CAUSE_DENY_RULE] = "deny-rule",
-                                        [WHY_CAUSE_ADDRESS] = "address",     [WHY_CAUSE_METADATA] = "metadata",
-                                        [WHY_CAUSE_LOOPBACK] = "loopback",   [WHY_CAUSE_SOCKET] = "socket",
+    static const char *const names[] = {[WHY_CAUSE_NONE] = "none",
+                                        [WHY_CAUSE_HOST] = "host",
+                                        [WHY_CAUSE_NOT_THERE] = "not-there",
+                                        [WHY_CAUSE_ROOT] = "root",
+                                        [WHY_CAUSE_READ_ONLY] = "read-only",
+                                        [WHY_CAUSE_HIDDEN] = "hidden",
+                                        [WHY_CAUSE_PROTECTED] = "protected",
+                                        [WHY_CAUSE_GUARDED] = "guarded",
+                                        [WHY_CAUSE_OWN] = "own",
+                                        [WHY_CAUSE_KERNEL] = "kernel",
+                                        [WHY_CAUSE_NO_NETWORK] = "no-network",
+                                        [WHY_CAUSE_NO_RULE] = "no-rule",
+                                        [WHY_CAUSE_DENY_RULE] = "deny-rule",
+                                        [WHY_CAUSE_ADDRESS] = "address",
+                                        [WHY_CAUSE_METADATA] = "metadata",
+                                        [WHY_CAUSE_LOOPBACK] = "loopback",
+                                        [WHY_CAUSE_SOCKET] = "socket",
                                         [WHY_CAUSE_PROCESS] = "process"};
     return names[cause];
 }

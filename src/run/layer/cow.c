@@ -84,9 +84,12 @@ const char *cow_limit(const char *workspace, struct arena *mem)
 {
     static const char first[] = "gitdir: ";
     char text[PATH_MAX + sizeof first];
+    struct stat st;
     const char *path = arena_printf(mem, "%s/.git", workspace);
-    auto_fd int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
-    const ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1); /* a directory cannot be read */
+    if (!path || lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
+        return NULL;
+    auto_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (n < (ssize_t)sizeof first || memcmp(text, first, sizeof first - 1) != 0)
         return NULL;
     text[n] = 0;
@@ -135,18 +138,25 @@ static void keep_waiting(const char *path, struct box_layer *ret)
     ret->all_waits_n += n;
 }
 
-/* By name what a box that changed nothing has left, which is the end of many runs: a fifth of the calls of remove_layer(). */
+/* By name what a box that changed nothing has left, which is the end of many runs: a fifth of the calls of remove_layer(). No box
+   reaches what overlayfs keeps in its work directory, whose directories it makes without any permissions. */
 static bool remove_unused(const struct layer *l, const char *path)
 {
-    static const char *const marks[] = {"work/incompat", "work/incompat/volatile"};
-    static const char *const directories[] = {"work/incompat/volatile", "work/incompat", "work/work", "work"};
+    static const char *const made[] = {"work/work", "work/work/incompat", "work/work/incompat/volatile"};
+    static const char dirty[] = "work/work/incompat/volatile/dirty";
+    const size_t n = sizeof made / sizeof *made;
     (void)unlinkat(l->dir, "record", 0);
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
-        (void)fchmodat(l->dir, marks[i], 0700, AT_SYMLINK_NOFOLLOW); /* made with mode 0 */
-    (void)unlinkat(l->dir, "work/incompat/volatile/dirty", 0);
-    for (size_t i = 0; i < sizeof directories / sizeof *directories; i++)
-        (void)unlinkat(l->dir, directories[i], AT_REMOVEDIR);
-    (void)unlinkat(l->dir, l->hidden ? l->hidden : "upper", AT_REMOVEDIR);
+    if (unlinkat(l->dir, dirty, 0) < 0 && errno == EACCES) {
+        for (size_t i = 0; i < n; i++)
+            (void)fchmodat(l->dir, made[i], 0700, 0);
+        (void)unlinkat(l->dir, dirty, 0);
+    }
+    for (size_t i = n; i-- > 0;)
+        (void)unlinkat(l->dir, made[i], AT_REMOVEDIR);
+    (void)unlinkat(l->dir, "work", AT_REMOVEDIR);
+    /* Of a workspace that is a repository: repo_remember() has made both. */
+    if (unlinkat(l->dir, REPO_BASE_DIR, 0) == 0)
+        (void)unlinkat(l->dir, REPO_BASE, 0);
     (void)unlinkat(l->dir, "lock", 0);
     return rmdir(path) == 0;
 }
@@ -162,7 +172,7 @@ static void count_changes(const struct changes *all, struct box_layer *ret)
         ret->edited += c->kind == CHANGE_EDITED;
         ret->added += c->kind == CHANGE_ADDED;
         ret->deleted += c->kind == CHANGE_DELETED;
-        if (c->alarms & ALARMS_WAIT)
+        if (change_waits(c))
             keep_waiting(c->path, ret);
     }
 }
@@ -218,6 +228,32 @@ static int read_changes(const struct pinfold_policy *p, const struct layer *l, c
     return r;
 }
 
+/* Runs in a process of its own, beside the box. */
+static void note_base(void *ctx)
+{
+    const struct layer *l = ctx;
+    auto_arena struct arena *mem = arena_new(LAYER_READ_MAX);
+    auto_fd int upper = layer_upper(l);
+    auto_fd int workspace = open(l->workspace, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const struct layer_trees t = {
+        .upper = upper, .workspace = workspace, .store = l->dir, .since = l->since, .id = l->id, .path = l->workspace};
+    struct changes all;
+    struct stat st;
+    struct err untold = {0};
+    if (mem && upper >= 0 && fstat(workspace, &st) == 0 && st.st_dev == l->device && st.st_ino == l->ino &&
+        changes_read(&t, mem, &all, &untold) == 0)
+        merge_note(&t, &all);
+}
+
+void cow_notes(struct run_spec *spec, const struct layer *l)
+{
+    if (!l || l->from) /* of a stacked layer the base is a layer's */
+        return;
+    spec->meanwhile = note_base;
+    spec->meanwhile_ctx = (void *)(uintptr_t)l;
+    spec->meanwhile_fd = l->dir;
+}
+
 void cow_say(const struct pinfold_run_options *o, const struct box_layer *n)
 {
     auto_buf struct buf words = BUF(MAX_COW_WORDS);
@@ -264,7 +300,7 @@ int cow_end(const struct pinfold_policy *p, const struct pinfold_run_options *o,
     if (l->dir < 0)
         return r;
     memcpy(ret->id, l->id, sizeof ret->id);
-    if ((!l->name || (r < 0 && held->fresh)) && layer_is_empty(l)) {
+    if ((!l->name || (r < 0 && held->fresh)) && layer_drop_empty(l)) {
         if (!remove_unused(l, held->path))
             remove_layer(l, held->path);
         ret->kept = false;

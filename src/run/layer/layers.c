@@ -292,7 +292,7 @@ static void put_layer_change(struct json *j, const struct layer_trees *t, const 
     json_text(j, "kind", layer_kinds[c->kind]);
     put_layer_words(j, "what", c->what, whats);
     put_layer_words(j, "alarms", c->alarms, alarms);
-    json_bool(j, "waits", (c->alarms & ALARMS_WAIT) != 0);
+    json_bool(j, "waits", change_waits(c));
     put_layer_side(j, "old", &c->old, c->old_link);
     put_layer_side(j, "new", &c->new, c->new_link);
     json_text_or_null(j, "conflict", c->conflict);
@@ -305,16 +305,49 @@ static void put_layer_change(struct json *j, const struct layer_trees *t, const 
     json_object_end(j);
 }
 
+/* Lines, each after the directory of their repository; NULL: the workspace's own. */
+static int put_git_lines(struct opened_layer *o, const struct buf *out, const char *path, struct json *j)
+{
+    for (struct str text = buf_view(out); text.n;) {
+        struct str line = str_until(&text, '\n');
+        auto_buf struct buf named = BUF(LAYER_PATH_MAX * 4 + (1u << 20));
+        if (path)
+            utf8_safe(&named, str_of(path));
+        buf_text(&named, path ? ": " : "");
+        buf_str(&named, line);
+        if (!buf_ok(&named))
+            return layers_no_memory(o);
+        json_str(j, NULL, buf_view(&named));
+    }
+    return 0;
+}
+
+static int put_git_inside(struct opened_layer *o, const struct changes *all, const char *path, struct json *j)
+{
+    auto_buf struct buf out = BUF(1u << 20);
+    struct repo_within in;
+    int r = repo_enter(&o->trees, all, path, o->mem, &in) < 0 ? layers_no_memory(o) : 0;
+    if (r == 0 && in.why)
+        buf_printf(&out, "the repository is not applied: %s\n", in.why);
+    else if (r == 0)
+        r = gitbox_words(&in.t, &in.all, o->mem, &out, &o->e);
+    repo_leave(&in);
+    return r < 0 ? r : put_git_lines(o, &out, path, j);
+}
+
 static int put_git(struct opened_layer *o, const struct changes *all, struct json *j)
 {
     auto_buf struct buf out = BUF(1u << 20);
-    int r = gitbox_words(&o->seen, all, o->mem, &out, &o->e);
-    struct str text = buf_view(&out);
+    const char **inside;
+    size_t n;
+    int r = repos_inside(all, o->mem, &inside, &n) < 0 ? layers_no_memory(o) : 0;
+    if (r == 0)
+        r = gitbox_words(&o->seen, all, o->mem, &out, &o->e);
     json_array(j, "git");
-    while (text.n) {
-        struct str line = str_until(&text, '\n');
-        json_str(j, NULL, line);
-    }
+    if (r == 0)
+        r = put_git_lines(o, &out, NULL, j);
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = put_git_inside(o, all, inside[i], j);
     json_array_end(j);
     return r;
 }
@@ -665,13 +698,31 @@ int layer_undo_in(const struct pinfold_layer_options *options, uint64_t number, 
 }
 
 /* The index that an apply has made is another file than the layer's; without one in the ledger something may only be staged. */
-static bool repository_landed(struct opened_layer *o, const struct changes *all)
+static bool repository_landed(struct opened_layer *o, const struct layer_trees *t, const struct changes *all)
 {
     struct repo repo;
     struct ledger done;
-    if (repo_read(&o->trees, all, o->mem, &repo, &o->e) < 0 || ledger_read(o->layer.dir, o->mem, &done, &o->e) < 0)
+    const char *index = arena_printf(o->mem, "%s" REPO_DIR "/index", t->inside ? t->inside : "");
+    if (!index || repo_read(t, all, o->mem, &repo, &o->e) < 0 || ledger_read(o->layer.dir, o->mem, &done, &o->e) < 0)
         return false;
-    return !repo.why && !repo.head.name && !repo.n && (!repo.index || ledger_find(&done, REPO_DIR "/index"));
+    return !repo.why && !repo.head.name && !repo.n && (!repo.index || ledger_find(&done, index));
+}
+
+static bool repositories_landed(struct opened_layer *o, const struct changes *all, bool top)
+{
+    const char **inside;
+    size_t n;
+    if (repos_inside(all, o->mem, &inside, &n) < 0 || (top && !repository_landed(o, &o->trees, all)))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        struct repo_within in;
+        const bool landed =
+            repo_enter(&o->trees, all, inside[i], o->mem, &in) == 0 && !in.why && repository_landed(o, &in.t, &in.all);
+        repo_leave(&in);
+        if (!landed)
+            return false;
+    }
+    return true;
 }
 
 bool layer_has_landed(const char *id)
@@ -687,7 +738,7 @@ bool layer_has_landed(const char *id)
         const enum repo_part part = repo_part_of(all.all[i].path);
         if (part != REPO_UNIT && part != REPO_PASSING)
             return false;
-        repository |= part == REPO_UNIT;
+        repository |= part == REPO_UNIT && !repo_inside(all.all[i].path);
     }
-    return !repository || repository_landed(&o, &all);
+    return repositories_landed(&o, &all, repository);
 }

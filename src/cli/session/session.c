@@ -206,6 +206,16 @@ static void say_plainly(void *ctx, enum pinfold_say what, const char *sentence)
     complain("%s", sentence);
 }
 
+/* A project's session is recreated by ending it: its verbs have no options. */
+static void project_stop_first(const struct ask *a, struct pinfold_error *error)
+{
+    char *at = strstr(error->text, "recreate the session with: --recreate");
+    size_t room = at ? sizeof error->text - (size_t)(at - error->text) : 0;
+    if (at)
+        snprintf(at, room, "end it first with: pinfold stop%s%s%s", a->branch ? " --branch '" : "",
+                 a->branch ? a->branch : "", a->branch ? "'" : "");
+}
+
 static int ensure(struct ask *a, const char *name, struct pinfold_session **ret, struct pinfold_error *error)
 {
     struct pinfold_session_options o = session_options(a, name);
@@ -214,6 +224,7 @@ static int ensure(struct ask *a, const char *name, struct pinfold_session **ret,
                                               .options = a->policy,
                                               .settings_format = a->settings_format,
                                               .text = a->text,
+                                              .cwd = a->start_in,
                                               .no_layers = a->no_layers};
     struct pinfold_policy *policy;
     int r = pinfold_policy_load(&po, &policy, error);
@@ -221,6 +232,8 @@ static int ensure(struct ask *a, const char *name, struct pinfold_session **ret,
         return r;
     r = pinfold_session_ensure(policy, &o, ret, error);
     pinfold_policy_free(policy);
+    if (r == -ESTALE && a->ensured)
+        project_stop_first(a, error);
     if (r == 0 && a->ensured)
         a->ensured(a);
     return r;
@@ -254,6 +267,11 @@ int start_session(struct ask *a, const char *name)
     struct pinfold_error error = {0};
     struct pinfold_session *session;
     int r = ensure(a, name, &session, &error);
+    if (r < 0 && a->start_in)
+        complain(
+            "session '%s' cannot be started as before; to start it as one of this directory: pinfold session start "
+            "--recreate '%s'",
+            name, name);
     if (r < 0)
         return fail(&error); /* nothing is sought here, so it is never that there is none */
     pinfold_session_free(session);
@@ -266,7 +284,10 @@ static int session_start(struct ask *a)
         complain("session start: exactly one name is required (pinfold session start [OPTIONS] NAME)");
         return STATUS_USAGE;
     }
-    return start_session(a, a->words[1]);
+    struct pinfold_report *before;
+    int status = again_begin(a, a->words[1], &before) ? start_session(a, a->words[1]) : STATUS_USAGE;
+    pinfold_report_free(before);
+    return status;
 }
 
 static int session_list(struct ask *a)
@@ -344,7 +365,7 @@ static int session_update(struct ask *a)
     }
     if (settled) {
         complain("session update: --%s cannot be changed while the box runs: its sockets are created with the box's "
-                 "network; recreate the session with: pinfold run --session NAME --recreate --%s ...",
+                 "network; recreate the session with: pinfold session start NAME --as-before --recreate --%s ...",
                  settled, settled);
     } else if (!good) {
         complain("session update: pinfold session update NAME [--allow HOST]... [--deny HOST]...");
@@ -372,9 +393,12 @@ int verb_session(struct ask *a)
     for (size_t i = 0; a->n_words && i < sizeof parts / sizeof *parts; i++) {
         if (!same(a->words[0], parts[i].name))
             continue;
-        if (!a->dry_run || same(a->words[0], "prune"))
+        const char *wrong = a->dry_run && !same(a->words[0], "prune")     ? "--dry-run is for prune"
+                            : a->as_before && !same(a->words[0], "start") ? "--as-before is for start"
+                                                                          : NULL;
+        if (!wrong)
             return parts[i].run(a);
-        complain("session %s: --dry-run is for prune", a->words[0]);
+        complain("session %s: %s", a->words[0], wrong);
         return STATUS_USAGE;
     }
     complain("session %s: one of start, list, show, stop, rm, prune, update", a->n_words ? a->words[0] : "what");

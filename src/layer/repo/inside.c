@@ -1,0 +1,150 @@
+/*
+ * Repositories inside of the workspace. Each of them lands as a unit of its own, as the one at the top: it is looked at as if its
+ * directory were the workspace, and the paths of what lands get that directory in front.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "layer/repo/repo.h"
+#include "match/path.h"
+#include "sys/fd.h"
+
+#define ONLY_INSIDE (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
+
+int repos_inside(const struct changes *all, struct arena *mem, const char ***ret, size_t *ret_n)
+{
+    *ret = NULL;
+    *ret_n = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        const char *path = all->all[i].path, *last = *ret_n ? (*ret)[*ret_n - 1] : NULL;
+        const size_t n = repo_inside(path);
+        /* What is below one .git comes in one go. */
+        if (!n || repo_part_of(path) != REPO_UNIT || (last && strlen(last) == n - 1 && memcmp(last, path, n - 1) == 0))
+            continue;
+        const char **slot = arena_push(mem, ret, ret_n, sizeof *slot);
+        if (!slot || !(*slot = arena_str(mem, (struct str){path, n - 1})))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* The layer's own directory of this path; -ENOENT: it has none, or one that hides the workspace's. */
+static int open_upper(int top, const char *path, struct arena *mem)
+{
+    struct str part, whole = str_of(path);
+    int at = sys_openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    while (at >= 0 && whole.n) {
+        char mark = 0;
+        part = str_until(&whole, '/');
+        const char *name = arena_str(mem, part);
+        int next = name ? object_open(at, name, S_IFDIR) : -ENOMEM;
+        sys_drop(&at);
+        if (next >= 0 && sys_fgetxattr(next, "user.overlay.opaque", &mark, 1) == 1 && mark == 'y') {
+            sys_drop(&next);
+            next = -ENOENT;
+        }
+        at = next;
+    }
+    return at;
+}
+
+/* As read.c tells a directory that the host has moved to its place: its time of change and that of the one above. Further down git changes
+   both in its ordinary work. */
+static bool may_be_another(const struct layer_trees *t, const char *path, struct arena *mem)
+{
+    struct ledger ledger;
+    struct layer_object above, here;
+    struct err untold = {0};
+    if (ledger_of(t, mem, &ledger, &untold) < 0 || object_look(t->workspace, "", &above) < 0)
+        return true;
+    bool ours = false;
+    for (size_t n = 0; path[n]; n++, above = here) {
+        const char *name;
+        n += strcspn(path + n, "/");
+        const char *part = arena_str(mem, (struct str){path, n});
+        own_fd int dir = part ? object_parent(t->workspace, part, &name) : -ENOMEM;
+        if (dir < 0 || object_look(dir, name, &here) < 0)
+            return true;
+        const struct ledger_entry *known = ledger_find(&ledger, part);
+        const bool same_one = known && object_same_inode(&known->now, &here);
+        if (here.changed >= t->since && above.changed >= t->since && !ours && !same_one)
+            return true;
+        ours = same_one && known->now.changed == here.changed;
+        if (!path[n])
+            break;
+    }
+    return false;
+}
+
+static bool is_of(const struct change *c, const char *path, size_t n)
+{
+    return repo_inside(c->path) == n + 1 && memcmp(c->path, path, n) == 0;
+}
+
+int repo_enter(const struct layer_trees *t, const struct changes *all, const char *path, struct arena *mem,
+               struct repo_within *ret)
+{
+    const size_t n = strlen(path);
+    *ret = (struct repo_within){.path = path, .t = *t};
+    ret->t.workspace = sys_openat2(t->workspace, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, ONLY_INSIDE);
+    ret->t.upper = open_upper(t->upper, path, mem);
+    ret->t.path = arena_printf(mem, "%s/%s", t->path, path);
+    ret->t.inside = arena_printf(mem, "%s/", path);
+    ret->t.below = NULL;
+    ret->t.n_below = 0;
+    if (t->n_below)
+        ret->why = "in a layer that stands on another one, repositories inside of the workspace are not applied";
+    else if (ret->t.workspace < 0)
+        ret->why = "the workspace has no repository there; make one there first: git init";
+    else if (ret->t.upper < 0)
+        ret->why = "the box removed or replaced the directory that holds the repository";
+    for (size_t i = 0; i < all->n; i++) {
+        struct change *slot =
+            is_of(&all->all[i], path, n) ? arena_push(mem, &ret->all.all, &ret->all.n, sizeof *slot) : NULL;
+        if (!slot)
+            continue;
+        *slot = all->all[i];
+        slot->path += n + 1;
+    }
+    const char *git = arena_printf(mem, "%s/" REPO_DIR, path);
+    if (!ret->why && git && may_be_another(t, git, mem))
+        ret->why = CONFLICT_ABOVE;
+    return arena_failed(mem) ? -ENOMEM : 0;
+}
+
+bool repo_guarded(const struct layer_trees *t, const char *path)
+{
+    const struct str whole = str_of(path);
+    for (size_t i = 0; i < t->n_guarded; i++) {
+        for (size_t at = 0, end; at < whole.n; at++)
+            if ((at == 0 || path[at - 1] == '/') &&
+                names_fit(str_of(t->guarded[i].name), t->guarded[i].pattern, whole, at, &end) &&
+                (end == whole.n || path[end] == '/'))
+                return true;
+    }
+    return false;
+}
+
+void repo_leave(struct repo_within *r)
+{
+    sys_drop(&r->t.workspace);
+    sys_drop(&r->t.upper);
+}
+
+/* Puts the repository's directory in front of what was said of it since `from` was all. */
+int repo_name_within(const struct repo_within *r, struct apply_more *more, const struct apply_outcome *from,
+                     struct apply_outcome *out, struct arena *mem)
+{
+    for (size_t i = 0; i < more->n; i++) {
+        struct op *op = &more->ops[i];
+        const char *was = op->path;
+        op->path = arena_printf(mem, "%s%s", r->t.inside, was);
+        if (op->from == was)
+            op->from = op->path;
+    }
+    for (size_t i = from->n_refused; i < out->n_refused; i++)
+        out->refused[i].path = arena_printf(mem, "%s%s", r->t.inside, out->refused[i].path);
+    for (size_t i = from->n_said; i < out->n_said; i++)
+        out->said[i] = arena_printf(mem, "%s: %s", r->path, out->said[i]);
+    return arena_failed(mem) ? -ENOMEM : 0;
+}

@@ -1,0 +1,389 @@
+/* See checks.h. This process reads what boxes have written in bounded pieces, and tells the client; all git runs in boxes. */
+#include "project/checks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "project/push.h"
+#include "sys/remove.h"
+
+enum { LISTED_MAX = 8 << 20, SAID_LINES = 24, WRITTEN_MAX = 96 };
+
+static int says_no(char *why, size_t room, int no, const char *format, ...) __attribute__((format(printf, 4, 5)));
+static int says_no(char *why, size_t room, int no, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(why, room, format, args);
+    va_end(args);
+    return -no;
+}
+
+/* ---- at the start ---- */
+
+/* Options of the session that make its box smaller, and its base: a hook's box is not to have more. */
+static void keep_options(const struct pinfold_option *options, struct checks *c)
+{
+    static const char *const kept[] = {"profile", "policy", "settings", "net",  "deny",  "deny-port", "hide",
+                                       "memory",  "cpus",   "pids",     "disk", "unset", NULL};
+    for (; options->name; options++) {
+        for (size_t i = 0; kept[i] && c->n_options < PROJECT_OPTIONS; i++) {
+            if (same(kept[i], options->name))
+                c->options[c->n_options++] = *options;
+        }
+    }
+}
+
+/* The policy of a box for hooks: that of the project's boxes, with the checkout to read, and what is added. */
+static int load_policy(const struct pinfold_option *options, const char *real, struct pinfold_policy **ret,
+                       struct pinfold_error *error)
+{
+    const struct pinfold_policy_options po = {.size = sizeof po, .options = options, .cwd = real};
+    return pinfold_policy_load(&po, ret, error);
+}
+
+static size_t put_common(const struct checks *c, struct pinfold_option *to)
+{
+    size_t n = 0;
+    to[n++] = (struct pinfold_option){"workspace", c->real};
+    to[n++] = (struct pinfold_option){"read-only", NULL};
+    for (size_t i = 0; i < c->n_options; i++)
+        to[n++] = c->options[i];
+    to[n++] = (struct pinfold_option){"tty", "never"};
+    to[n++] = (struct pinfold_option){"timeout", "15m"};
+    return n;
+}
+
+static int freeze(struct checks *c, char *why, size_t room)
+{
+    struct pinfold_option options[PROJECT_OPTIONS + 16] = {{0}};
+    char mount[2 * PATH_MAX];
+    size_t n = put_common(c, options);
+    snprintf(mount, sizeof mount, "%s/hooks:" HOOKS_IN_BOX, c->top);
+    options[n++] = (struct pinfold_option){"mount", mount};
+    options[n++] = (struct pinfold_option){"guard", "off"}; /* cp alone writes, and only there */
+    const char *const argv[] = {"/bin/sh", "-c", project_script("freeze"), "pinfold", c->real, NULL};
+    const struct pinfold_run_options o = {.size = sizeof o, .argv = argv, .cwd = "/", .capture = 1};
+    struct pinfold_error error = {0};
+    struct pinfold_policy *policy;
+    struct pinfold_result *result;
+    int r = load_policy(options, c->real, &policy, &error);
+    if (r == 0) {
+        r = pinfold_run(policy, &o, &result, &error);
+        pinfold_policy_free(policy);
+    }
+    if (r < 0)
+        return says_no(why, room, -r, "git.verify: %s", error.text);
+    int status = pinfold_result_status(result);
+    struct str rest = str_of(pinfold_result_stdout(result, NULL));
+    while (rest.n) {
+        struct str line = str_until(&rest, '\n');
+        if (str_starts(line, STR("at ")))
+            snprintf(c->hooks, sizeof c->hooks, "%.*s", (int)line.n - 3, line.p + 3);
+        c->any |= str_starts(line, STR("has "));
+        if (str_starts(line, STR("why ")))
+            r = says_no(why, room, EINVAL, "git.verify: %.*s; the remote 'host' is not served", (int)line.n - 4,
+                        line.p + 4);
+    }
+    pinfold_result_free(result);
+    if (r == 0 && status != 0)
+        r = says_no(why, room, EIO,
+                    "git.verify: the hooks of '%s' cannot be read in a box; the remote 'host' is not served", c->real);
+    return r;
+}
+
+int checks_begin(const struct shelf *s, const char *real, const char *word, const struct pinfold_option *options,
+                 const struct push_rules *rules, struct checks *ret, char *why, size_t room)
+{
+    char path[sizeof ret->top + 16];
+    *ret = (struct checks){.real = real, .rules = rules};
+    project_word(real, ret->name);
+    snprintf(ret->top, sizeof ret->top, "%s/checks/%s", s->top, word);
+    remove_tree(AT_FDCWD, ret->top); /* of a process that was killed */
+    if (rules->verify == PUSH_VERIFY_OFF)
+        return 0;
+    snprintf(path, sizeof path, "%s/checks", s->top);
+    bool made = (mkdir(path, 0700) == 0 || errno == EEXIST) && mkdir(ret->top, 0700) == 0;
+    snprintf(path, sizeof path, "%s/hooks", ret->top);
+    if (!made || mkdir(path, 0700) < 0)
+        return says_no(why, room, errno, "git.verify: cannot make '%s': %s", path, strerror(errno));
+    keep_options(options, ret);
+    int r = freeze(ret, why, room);
+    if (r == 0 && !ret->any && rules->verify == PUSH_VERIFY_REQUIRED)
+        r = says_no(why, room, ENOENT,
+                    "git.verify: required, but '%s' has no hook that could pass anything (pre-commit or commit-msg, "
+                    "executable, where git looks for hooks), so the remote 'host' is not served; install the hooks, "
+                    "then: pinfold start",
+                    real);
+    if (r < 0)
+        remove_tree(AT_FDCWD, ret->top);
+    return r;
+}
+
+/* ---- one push ---- */
+
+struct one_push {
+    const struct checks *checks;
+    int fd;
+    const char *git;
+    char dir[PATH_MAX + PROJECT_WORD + 64]; /* of it */
+    int stage;                              /* what its box has kept */
+    struct push push;
+    struct pinfold_policy *policy; /* of the hooks' boxes */
+    struct buf why;                /* a clause for git's last line */
+    struct buf refused;            /* the branch that it is for; "": all */
+};
+
+/* A box has written it: only a regular file, and no more than fits. */
+static bool read_kept(int dir, const char *name, struct buf *to)
+{
+    struct stat st;
+    auto_fd int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return false;
+    for (;;) {
+        char *at = buf_space(to, 65536);
+        ssize_t n = at ? read(fd, at, 65536) : -1;
+        if (n <= 0)
+            return n == 0;
+        buf_grew(to, (size_t)n);
+    }
+}
+
+/*
+ * Nothing but the commit's own directory can be written; and caches that boxes of the project write are no part of what judges: the
+ * host's own can be read, and no other is there.
+ */
+static int hook_policy(struct one_push *p, struct pinfold_error *error)
+{
+    static char written[WRITTEN_MAX][PATH_MAX];
+    static char stage[2 * PATH_MAX], hooks[2 * PATH_MAX];
+    struct pinfold_option options[PROJECT_OPTIONS + WRITTEN_MAX + 24] = {{0}};
+    const struct checks *c = p->checks;
+    size_t n = put_common(c, options);
+    char *text = NULL;
+    snprintf(stage, sizeof stage, "%s/stage:" PUSH_IN_BOX ":ro", p->dir);
+    snprintf(hooks, sizeof hooks, "%s/hooks:" HOOKS_IN_BOX ":ro", c->top);
+    options[n++] = (struct pinfold_option){"mount", stage};
+    options[n++] = (struct pinfold_option){"mount", hooks};
+    options[n++] = (struct pinfold_option){"storage", CHECK_IN_BOX};
+    options[n++] = (struct pinfold_option){"mount", host_program()};
+    options[n++] = (struct pinfold_option){"ro", p->git};
+    int r = load_policy(options, c->real, &p->policy, error);
+    if (r == 0)
+        r = pinfold_policy_text(p->policy, 0, &text, error);
+    int n_written = r < 0 ? 0 : rules_written(str_of(text), written, WRITTEN_MAX);
+    /* With nothing writable but what is thrown away there is nothing to guard. */
+    if (r == 0 && rules_mounts_read_only(str_of(text)))
+        options[n++] = (struct pinfold_option){"guard", "off"};
+    free(text);
+    if (r == 0 && n_written < 0)
+        return says_no(error->text, sizeof error->text, E2BIG,
+                       "git.verify: the policy has more than %d writable places and private caches", WRITTEN_MAX);
+    if (r < 0)
+        return r;
+    for (int i = 0; i < n_written; i++)
+        options[n++] = (struct pinfold_option){access(written[i], F_OK) == 0 ? "ro" : "hide", written[i]};
+    pinfold_policy_free(p->policy);
+    p->policy = NULL;
+    return load_policy(options, c->real, &p->policy, error);
+}
+
+static void tell_client(const struct one_push *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void tell_client(const struct one_push *p, const char *format, ...)
+{
+    auto_buf struct buf text = BUF(65536);
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(&text, format, args);
+    va_end(args);
+    push_say(p->fd, &p->push, buf_view(&text));
+}
+
+/* The last lines of what a hook has said. */
+static struct str last_lines(struct str text)
+{
+    size_t at = text.n, lines = 0;
+    while (at && lines < SAID_LINES) {
+        at--;
+        lines += at && text.p[at - 1] == '\n';
+    }
+    return str_skip(text, at);
+}
+
+static void tell_failure(struct one_push *p, const char *id, const char *first, struct str said)
+{
+    char path[96];
+    auto_buf struct buf message = BUF(LISTED_MAX);
+    snprintf(path, sizeof path, "commits/%s", id);
+    (void)read_kept(p->stage, path, &message);
+    struct str rest = buf_view(&message), subject = str_until(&rest, '\n');
+    said = last_lines(said);
+    tell_client(p, "pinfold: commit %.12s (%.*s): %s\n", id, (int)(subject.n < 72 ? subject.n : 72), subject.p, first);
+    while (said.n) {
+        struct str line = str_until(&said, '\n');
+        tell_client(p, "    %.*s\n", (int)(line.n < 300 ? line.n : 300), line.p);
+    }
+}
+
+/* Whether the commit of this line ("COMMIT REF TREE PARENTS") passed. -errno: it could not be judged. */
+static int judge_commit(struct one_push *p, struct str line, struct pinfold_error *error)
+{
+    const struct checks *c = p->checks;
+    char words[4][1024];
+    for (size_t i = 0; i < 4; i++) {
+        struct str word = str_until(&line, ' ');
+        if (!word.n || word.n >= sizeof *words)
+            return -EBADMSG;
+        snprintf(words[i], sizeof words[i], "%.*s", (int)word.n, word.p);
+    }
+    const char *const argv[] = {REMOTE_HELPER, "--judge", c->name,  c->real,  c->hooks,
+                                words[0],      words[2],  words[1], words[3], NULL};
+    const struct pinfold_run_options o = {
+        .size = sizeof o, .argv = argv, .cwd = "/", .capture = 1, .capture_max = 65536, .keep_network = 1};
+    struct pinfold_result *result;
+    int r = pinfold_run(p->policy, &o, &result, error);
+    if (r < 0)
+        return r;
+    r = pinfold_result_status(result);
+    struct str said = str_of(pinfold_result_stdout(result, NULL)), first = str_until(&said, '\n');
+    bool known = r >= HOOKS_FAILED && r <= HOOKS_CHANGE_MESSAGE && first.n;
+    char what[256];
+    snprintf(what, sizeof what, "%.*s", (int)(first.n < 200 ? first.n : 200), first.p);
+    if (r != 0) {
+        tell_failure(p, words[0], known ? what : "the hooks could not be run on it",
+                     known ? said : str_of(pinfold_result_stdout(result, NULL)));
+        buf_free(&p->why);
+        p->why = BUF(1024);
+        buf_printf(&p->why, "%s: commit %.12s", known ? what : "the hooks could not be run", words[0]);
+    }
+    pinfold_result_free(result);
+    return r != 0;
+}
+
+static const char *why_not(const void *ctx, const struct gitpush_command *c)
+{
+    const struct one_push *p = ctx;
+    return !p->refused.n || str_eq(c->ref, buf_view(&p->refused)) ? buf_cstr(&p->why) : NULL;
+}
+
+static bool is_gone(int fd)
+{
+    struct pollfd of = {.fd = fd};
+    return poll(&of, 1, 0) > 0 && of.revents & (POLLHUP | POLLERR);
+}
+
+/* Has all new commits judged. 0: the push may be carried out; 1: not, `why` says why. */
+static int judge_push(struct one_push *p)
+{
+    auto_buf struct buf list = BUF(LISTED_MAX);
+    struct pinfold_error error = {0};
+    const bool required = p->checks->rules->verify == PUSH_VERIFY_REQUIRED;
+    size_t n = 0, failed = 0;
+    bool good = read_kept(p->stage, "list", &list);
+    for (size_t i = 0; i < list.n; i++)
+        n += list.p[i] == '\n';
+    int r = !good || n > PUSH_COMMITS ? -EBADMSG : n ? hook_policy(p, &error) : 0;
+    if (r == 0 && n)
+        tell_client(p, "pinfold: the hooks of the checkout judge %zu commit%s\n", n, n == 1 ? "" : "s");
+    for (struct str rest = buf_view(&list); r == 0 && rest.n;) {
+        struct str line = str_until(&rest, '\n'), words = line;
+        (void)str_until(&words, ' ');
+        struct str ref = str_until(&words, ' ');
+        if (is_gone(p->fd))
+            return 1;
+        r = judge_commit(p, line, &error);
+        if (r <= 0)
+            continue;
+        failed++;
+        r = required;
+        buf_free(&p->refused);
+        p->refused = BUF(4096);
+        buf_str(&p->refused, ref);
+    }
+    if (r < 0) {
+        buf_free(&p->why);
+        p->why = BUF(2048);
+        buf_printf(&p->why, "its commits could not be judged: %s", error.text[0] ? error.text : strerror(-r));
+        tell_client(p, "pinfold: %s\n", buf_cstr(&p->why));
+        return 1;
+    }
+    if (failed && required)
+        tell_client(p, "pinfold: nothing was pushed; amend that commit (git rebase -i), then push again\n");
+    else if (failed)
+        tell_client(p, "pinfold: pushed nevertheless (git.verify: told)\n");
+    return r;
+}
+
+static int begin_push(struct one_push *p, struct pinfold_error *error)
+{
+    char path[sizeof p->dir + 8];
+    snprintf(p->dir, sizeof p->dir, "%s/push-XXXXXX", p->checks->top);
+    snprintf(path, sizeof path, "%s", mkdtemp(p->dir) ? p->dir : "");
+    snprintf(path + strlen(path), sizeof path - strlen(path), "/stage");
+    if (path[1] != 0 && mkdir(path, 0700) == 0 &&
+        (p->stage = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) >= 0)
+        return 0;
+    return says_no(error->text, sizeof error->text, errno, "git.verify: what is pushed cannot be kept in '%.300s': %s",
+                   p->checks->top, strerror(errno));
+}
+
+static int staged(struct one_push *p, struct pinfold_error *error)
+{
+    auto_fd int commands = openat(p->stage, "commands", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    char stage[sizeof p->dir + 8];
+    const struct checks *c = p->checks;
+    snprintf(stage, sizeof stage, "%s/stage", p->dir);
+    const struct host_git land = {.fd = p->fd,
+                                  .git = p->git,
+                                  .real = c->real,
+                                  .word = "--land",
+                                  .stage = stage,
+                                  .writes = true,
+                                  .rules = c->rules};
+    if (commands < 0 || push_read(&p->push, commands) <= 0)
+        return says_no(error->text, sizeof error->text, EBADMSG, "git.verify: what was pushed cannot be read again");
+    int r = judge_push(p);
+    if (r == 0 && !is_gone(p->fd)) {
+        r = host_git_box(&land, error);
+        buf_free(&p->why);
+        p->why = BUF(2048);
+        if (r != 0)
+            buf_printf(&p->why, "it could not be carried out%s%s", error->text[0] ? ": " : "", error->text);
+    }
+    if (r != 0)
+        push_report(p->fd, &p->push, "ok", why_not, p);
+    return 0;
+}
+
+int checks_serve(const struct checks *c, int fd, const char *git, struct pinfold_error *error)
+{
+    static struct one_push p;
+    char stage[sizeof p.dir + 8];
+    p = (struct one_push){
+        .checks = c, .fd = fd, .git = git, .stage = -1, .push = PUSH_EMPTY, .why = BUF(2048), .refused = BUF(4096)};
+    int r = begin_push(&p, error);
+    snprintf(stage, sizeof stage, "%s/stage", p.dir);
+    const struct host_git take = {
+        .fd = fd, .git = git, .real = c->real, .word = "--take", .stage = stage, .rules = c->rules};
+    if (r == 0)
+        r = host_git_box(&take, error);
+    if (r == PUSH_STAGED && staged(&p, error) < 0) {
+        buf_text(&p.why, error->text);
+        push_report(fd, &p.push, "ok", why_not, &p);
+    }
+    if (p.policy)
+        pinfold_policy_free(p.policy);
+    p.stage = close_fd(p.stage);
+    remove_tree(AT_FDCWD, p.dir);
+    return r < 0 ? r : 0;
+}

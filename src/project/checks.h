@@ -1,0 +1,29 @@
+/*
+ * git.verify: what a push moves a protected branch to is judged by the person's own hooks first, in boxes. How it goes: stage.c keeps
+ * what was sent; each new commit is judged in a box of its own (hooks.c) by the hooks as they were at the start (freeze.sh); then
+ * stage.c carries the push out, if nothing has changed meanwhile that matters. Nothing is locked while hooks run.
+ */
+#pragma once
+#include "project/branch.h"
+#include "project/rules.h"
+
+enum { CHECK_OPTIONS = 32 };
+
+struct checks {
+    char top[PATH_MAX + PROJECT_WORD + 32]; /* hidden from boxes but for what is mounted */
+    char hooks[PATH_MAX];                   /* their directory, in a box */
+    const char *real;
+    char name[PROJECT_WORD];
+    struct pinfold_option options[PROJECT_OPTIONS + 16]; /* of the session, as far as they hold for a hook's box, too */
+    size_t n_options;
+    const struct push_rules *rules;
+    bool any; /* hook that judges */
+};
+/*
+ * Copies the hooks of the checkout. `ret` keeps pointers to what it was given. -errno with a sentence in `why`; also if they are required
+ * and there are none.
+ */
+int checks_begin(const struct shelf *s, const char *real, const char *word, const struct pinfold_option *options,
+                 const struct push_rules *rules, struct checks *ret, char *why, size_t room);
+/* Serves a push, or a fetch, from the connection `fd`. -errno: nothing was said to the client, but `error` is. */
+int checks_serve(const struct checks *c, int fd, const char *git, struct pinfold_error *error);

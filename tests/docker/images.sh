@@ -1,0 +1,163 @@
+# Rows about images themselves, sourced by run: what of one is honoured, what it lacks, and building them.
+# shellcheck shell=bash
+# shellcheck disable=SC2016 # scripts for the shell in the box are quoted
+# shellcheck disable=SC2015,SC2086,SC2317,SC2329,SC2154 # as in run
+
+pf_rc() { # words of pinfold; status in $rc
+    as "$who" "$PINFOLD" "$@" >"$out" 2>"$said"
+    rc=$?
+}
+
+# Without a command the image's own runs, in its WORKDIR; what is not used is named.
+t_image_command() {
+    local id
+    id=$(as "$who" id -u)
+    image=kit/runs:1 box
+    [ $rc = 0 ] && [ "$(cat "$out")" = "/usr/bin by-entrypoint $id" ] || { echo "status $rc, printed '$(cat "$out")'" && return; }
+    told "the image's USER 'nobody' is not used: the command runs as $id:" || { echo "USER is not told" && return; }
+    told WORKDIR && echo "WORKDIR is told, though it is used" && return
+    image=kit/runs:1 box --entrypoint none
+    [ $rc = 0 ] && [ "$(cat "$out")" = "/usr/bin $id" ] || { echo "CMD alone: status $rc, printed '$(cat "$out")'" && return; }
+    image=kit/runs:1 box --cwd /etc
+    [ $rc = 0 ] && printed '^/etc by-entrypoint' && told "WORKDIR '/usr/bin' is not used: the command starts in '/etc'" || { echo "--cwd: status $rc" && return; }
+    image=kit/runs:1 box --entrypoint image -- sh -c 'pwd; echo $BY'
+    [ $rc = 0 ] && printed by-entrypoint && printed "^$(home "$who")/work\$" && told "WORKDIR '/usr/bin' is not used: the command starts in '$(home "$who")/work'" || { echo "a command by the entrypoint: status $rc" && return; }
+    image=kit/busybox:1 box
+    [ $rc = 125 ] && told "the image 'kit/busybox:1' has neither an ENTRYPOINT nor a CMD" || { echo "an image without a command: status $rc" && return; }
+    image=kit/starts-$who:1 box --entrypoint none
+    [ $rc = 125 ] && told "has no CMD, and --entrypoint none leaves its ENTRYPOINT out" || { echo "an image without CMD: status $rc" && return; }
+    image=kit/starts-$who:1 box
+    [ $rc = 125 ] && told "the image's WORKDIR '$(home "$who")/work/by-the-image'" && told 'RUN mkdir' || { echo "a WORKDIR that is not there: status $rc" && return; }
+    [ ! -e "$(home "$who")/work/by-the-image" ] || { echo "it was made on the host" && return; }
+    pf_rc explain --engine "$engine" --image kit/runs:1
+    printed '^image cmd   sh -c .*, run by the entrypoint if no command is given$' && printed '^image cwd   /usr/bin, where that starts' && printed '^image user  nobody, not used' ||
+        { echo "explain does not show it" && return; }
+    pf_rc explain --json --engine "$engine" --image kit/runs:1
+    python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); assert r["image_cmd"][0] == "sh" and r["image_workdir"] == "/usr/bin", r' "$out" 2>"$said" ||
+        { echo "explain --json does not show it" && return; }
+    pf_rc run --engine native
+    [ $rc = 125 ] && told 'missing argument: the command' || echo "native without a command: status $rc"
+}
+
+# One line for each thing that lacks, with what mends it; nothing of the image runs, and nothing is left.
+t_image_check() {
+    local id
+    pf_rc image check --engine "$engine" --agent kiro-cli --agent no-such-program kit/bad:1
+    [ $rc = 1 ] || { echo "status $rc" && return; }
+    for id in no-git no-certificates no-agent workspace-filled workdir-missing setuid path-writable sudo-scope secret; do
+        grep -q "^$id: .*; " "$out" || { echo "$id is not found" && return; }
+    done
+    for id in no-bash volume entrypoint; do
+        grep -q "^note: $id: .*; " "$out" || { echo "note $id is not found" && return; }
+    done
+    printed '^image:  kit/bad:1 .*Kit OS 1; USER node' && printed '/usr/local/bin/gains' && printed 'node ALL=(ALL) *NOPASSWD: ALL' && printed 'API_TOKEN' || { echo "a name is not said" && return; }
+    printed sesame && echo "the secret itself is printed" && return
+    printed '/bin/su[, ]' && echo "what distributions have is a finding" && return
+    [ "$(grep -c '^no-agent: ' "$out")" = 2 ] || { echo "not both programs are missed" && return; }
+    pf_rc image check --engine "$engine" --json --agent kiro-cli kit/agent:1
+    [ $rc = 1 ] && python3 -c '
+import json, sys
+r = json.load(open(sys.argv[1]))
+ids = {f["id"] for f in r["findings"] if not f["note"]}
+assert r["engine"] == sys.argv[2] and r["good"] is False and r["user"] == "root" and "kiro-cli" in r["programs"], r
+assert ids == {"no-git", "no-certificates"}, ids
+assert {"user-root", "no-workspace"} <= {f["id"] for f in r["findings"] if f["note"]}, r["findings"]
+assert all(f["text"] and f["remedy"] for f in r["findings"])' "$out" "$engine" || { echo "JSON: status $rc" && return; }
+    pf_rc image check --engine "$engine" kit/nothing:9
+    [ $rc = 3 ] && told "has no image 'kit/nothing:9'" || { echo "a missing image: status $rc" && return; }
+    pf_rc image check --engine native kit/bad:1
+    [ $rc = 2 ] && told 'has no images' || { echo "an engine without images: status $rc" && return; }
+    [ -z "$(left)" ] || echo "a container is left"
+}
+
+# A project's own image: written by init, built from its base, used by its policy; a failing step shows its end.
+t_image_build() {
+    local h project name
+    h=$(home "$who")
+    project=$h/built-$engine
+    rm -rf "$project" && as "$who" mkdir -p "$project"
+    dir=$project pf_rc init --engine "$engine"
+    [ $rc = 0 ] && printed 'wrote: .pinfold/Dockerfile' || { echo "init: status $rc" && return; }
+    name=$(sed -n 's/^image: \([^ ]*\) .*/\1/p' "$project/.pinfold/policy.yaml")
+    case $name in agent-sandbox-built-*-????????????:latest) ;; *) echo "the image is called '$name'" && return ;; esac
+    dir=$project pf_rc image check .
+    [ $rc = 0 ] && printed '^good' || { echo "the template has findings: status $rc" && return; }
+    dir=$project pf_rc build --base-tag nothing --network none --engine "$engine"
+    [ $rc = 3 ] && told "has no image 'agent-sandbox-base:nothing'" && told 'pinfold build-base' || { echo "without a base: status $rc" && return; }
+    echo 'RUN echo from-the-step >/made' >>"$project/.pinfold/Dockerfile"
+    dir=$project pf_rc build --base-tag kit --network none
+    [ $rc = 0 ] && printed "^built: $name ($engine, " && told '^step [0-9]*/[0-9]* .* RUN echo from-the-step' || { echo "build: status $rc" && return; }
+    dir=$project pf_rc build --base-tag kit --network none
+    [ $rc = 0 ] && told '^step [0-9]*/[0-9]*  cached .* RUN echo from-the-step' || { echo "built again: status $rc" && return; }
+    dir=$project pf_rc run -- cat /made
+    [ $rc = 0 ] && printed '^from-the-step$' || { echo "a box of the project has another image: status $rc" && return; }
+    if [ "$engine/$who" = docker/root ]; then # its layers are all there, so no step needs a network
+        dir=$project pf_rc start --build --base-tag kit
+        [ $rc = 0 ] && told '^step [0-9]*/[0-9]*  cached' || { echo "start --build: status $rc" && return; }
+        dir=$project pf_rc rm
+        [ $rc = 0 ] || { echo "rm: status $rc" && return; }
+    fi
+    printf 'ENTRYPOINT ["/bin/false"]\nRUN for i in $(seq 101 130); do echo line-$i; done; exit 7\n' >>"$project/.pinfold/Dockerfile"
+    dir=$project pf_rc build --base-tag kit --network none
+    [ $rc = 1 ] && told '^pinfold: build: step [0-9]*/[0-9]* failed after .*: RUN for i in' && told '^pinfold:   | line-130' || { echo "a step that fails: status $rc" && return; }
+    told 'line-105' && echo "more than the last lines are shown" && return
+    told '^pinfold: Dockerfile:[0-9]*: entrypoint: ' || { echo "what it must not do is not told" && return; }
+    rm "$project/.pinfold/Dockerfile"
+    dir=$project pf_rc build
+    [ $rc = 2 ] && told 'has no Dockerfile' || echo "without a Dockerfile: status $rc"
+}
+
+# Bad arguments end before anything is started.
+images_arguments() {
+    local who=root engine=docker words
+    while read -r words; do
+        # shellcheck disable=SC2086 # words
+        dir=$scratch/none pf_rc ${words%%|*}
+        [ $rc = 2 ] && told "${words#*|}" && ok "images/refused-${words%%|*}" || no "images/refused-${words%%|*}" "status $rc"
+    done <<'EOF'
+build-base --git-delta-version latest|npm does not have it
+build-base --codex-version 1;id|write a number
+build-base --tag a/b|a tag has
+build-base other|none of pinfold's images
+build-base --build-arg X|write NAME=VALUE
+build-base --agent x|has no option --agent
+build --tag x|has no option --tag
+build|has no Dockerfile
+build --engine native|has no images
+start --build|is not initialized
+stop --build|has no option --build
+shell --build|is for the session of a project
+shell --base-tag x|is for the session of a project
+image check|image: write
+image check ./nothing|cannot read
+image print nothing|there is no file
+list --engine docker|has no option --engine
+EOF
+}
+
+# The base image for real, from a minimal Debian: its packages by apt, without what needs more network than Debian's mirror (npm's
+# tools and git-delta's release, which soak/images builds). What it promises is looked at in the image.
+image_base() {
+    local who=root engine=docker words
+    if ! command -v mmdebstrap >/dev/null; then
+        echo "skip docker/image-base: mmdebstrap is not installed"
+        return
+    fi
+    mmdebstrap --quiet --variant=apt --include=sudo,git,ca-certificates --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+        bookworm - 2>"$said" | as root docker import - kit/debian:1 >"$out" 2>>"$said" || { no docker/image-base "no minimal Debian" && return; }
+    words=(--engine docker --tag kit-real --base-image kit/debian:1 --network host --build-arg 'PACKAGES=sudo git ca-certificates'
+        --claude-code-version none --codex-version none --ast-grep-version none --git-delta-version none)
+    pf_rc build-base "${words[@]}"
+    [ $rc = 0 ] && printed '^built: agent-sandbox-base:kit-real (docker, ' || { no docker/image-base "status $rc" && return; }
+    pf_rc build-base "${words[@]}"
+    [ $rc = 0 ] && ! grep '^step' "$said" | grep -v 'cached \|FROM \|ARG ' >"$out" || { no docker/image-base "built again, not everything is cached" && return; }
+    pf_rc image check agent-sandbox-base:kit-real
+    [ $rc = 0 ] && printed '^good' || { no docker/image-base "the check finds something" && return; }
+    pf_rc run --engine docker --image agent-sandbox-base:kit-real --entrypoint none -- sh -c 'test -e /.agent-sandbox && cd /workspace && cd /commandhistory &&
+        cd /home/node/.claude && cd /home/node/.codex && grep ^node: /etc/passwd; ! sudo -n /usr/local/bin/init-firewall.sh && echo no sudo; git -c core.hooksPath=/x commit'
+    printed '^node:x:1000:1000:' && printed '^no sudo' && told 'git -c core.hooksPath=/x is refused' || { no docker/image-base "not what it promises" && return; }
+    # By hand: sudo starts the firewall and nothing else, and without the firewall nothing starts.
+    as root docker run --rm --network none --entrypoint sudo agent-sandbox-base:kit-real -n id >"$out" 2>"$said" && { no docker/image-base "sudo does more" && return; }
+    as root docker run --rm --network none agent-sandbox-base:kit-real echo started >"$out" 2>"$said" && { no docker/image-base "it starts without a firewall" && return; }
+    told 'the network stays closed' && told 'the firewall could not be set up' && ! printed started && ok docker/image-base || no docker/image-base "no sentence"
+}
