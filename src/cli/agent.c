@@ -115,8 +115,11 @@ int verb_start(struct ask *a)
     }
     if (a->branch && !project_branch_run(a))
         return STATUS_SANDBOX;
+    const struct pinfold_policy_options policy = {
+        .size = sizeof policy, .settings_format = a->settings_format, .text = a->text, .no_layers = a->no_layers};
     const struct agent_begin ask = {.name = a->agent,
                                     .options = a->policy,
+                                    .policy = &policy,
                                     .words = a->words,
                                     .unattended = a->unattended,
                                     .look_only = a->explain,

@@ -200,8 +200,8 @@ static void judge_logins(struct starting *s)
 /* ---- begin ---- */
 
 /* Files with keys that the box gets whole, and that the host has. */
-static void put_secrets(const struct starting *s, struct buf *to, const char *before, const char *between,
-                        const char *end)
+void starting_secrets(const struct starting *s, struct buf *to, const char *before, const char *between,
+                      const char *end)
 {
     size_t n = 0;
     for (size_t i = 0; i < s->agent.start.n_layers; i++) {
@@ -231,7 +231,7 @@ static void tell_about(struct starting *s)
             buf_printf(&s->about, "%s%s", k ? ", " : "", st->layers[i].files[k].name);
         buf_printf(&s->about, "\n            what boxes change of them stays in %s/box%zu\n", s->layer, i);
     }
-    put_secrets(s, &s->about, "Keys        as they are: ", ", ", "\n");
+    starting_secrets(s, &s->about, "Keys        as they are: ", ", ", "\n");
     buf_printf(&s->about, "Shared      %s\n",
                s->shared.n ? buf_cstr(&s->shared) : "nothing; sessions stay in the layer");
 }
@@ -243,32 +243,6 @@ static const char *net_said(const struct pinfold_option *o)
     for (; o && o->name; o++)
         net = same(o->name, "net") && o->value ? o->value : net;
     return net;
-}
-
-static const char *first_lines(struct starting *s, const char *net)
-{
-    auto_buf struct buf b = BUF(8192);
-    buf_printf(&b, "may write: %s%s%s%s\n", s->workspace,
-               s->layered ? ", in a copy-on-write layer that you apply (pinfold diff)" : "",
-               s->shared.n ? "; shared with this machine: " : "", buf_cstr(&s->shared));
-    buf_text(&b, "may read: this machine's files, and copies of the agent's settings; what it changes of them stays in "
-                 "a layer of this project\n");
-    buf_text(&b, "reaches:");
-    const bool some = same(net, "allow") && s->agent.hosts && s->agent.hosts[0];
-    for (size_t i = 0; some && s->agent.hosts[i]; i++)
-        buf_printf(&b, "%s %s", i ? "," : "", s->agent.hosts[i]);
-    buf_text(&b, some                ? "; no other host\n"
-                 : same(net, "host") ? " every host, by this machine's own network\n"
-                                     : " no host\n");
-    put_secrets(s, &b, "gets as they are, since the agent has no lesser keys: ", ", ", "\n");
-    buf_text(&b,
-             "hidden: other credentials and keys, what renews the login, sessions of other projects where the agent "
-             "separates them, other processes\n");
-    buf_printf(&b,
-               "to change that: pinfold %s --rw PATH, --hide PATH, --allow HOST; to see all: --explain; its settings: "
-               "pinfold agent merge %s\n",
-               s->agent.name, s->agent.name);
-    return buf_ok(&b) ? arena_str(s->mem, buf_view(&b)) : NULL;
 }
 
 static int words(struct starting *s, const struct agent_begin *ask, char ***ret, struct err *e)
@@ -323,6 +297,8 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
     int r = starting_look(s, ask->name, ask->options, e);
     if (s->lone && !s->look_only)
         ret->login = s; /* its place is removed with it */
+    if (r == 0 && !s->lone)
+        r = first_check(s, ask, e);
     if (r == 0 && s->lone)
         r = login_place(s, e);
     if (r == 0)
@@ -352,7 +328,8 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
         r = keep_begin(s, ret, e);
     ret->options = s->options;
     ret->about = arena_str(s->mem, buf_view(&s->about));
-    ret->first = s->fresh && !s->lone ? first_lines(s, net) : NULL;
+    if (r == 0 && s->fresh && !s->lone && !ask->look_only)
+        r = first_lines(s, ask, &ret->first, e);
     ret->notes = arena_str(s->mem, buf_view(&s->notes));
     ret->live = s->live;
     return r < 0 ? r : arena_failed(s->mem) ? err_sys(e, ERR_SYSTEM, ENOMEM, "agent") : 0;

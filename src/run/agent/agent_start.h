@@ -8,11 +8,12 @@
 
 struct agent_begin {
     const char *name;
-    const struct pinfold_option *options; /* the person's; only "workspace" is looked at */
-    char *const *words;                   /* for the agent, NULL-terminated */
-    bool unattended, look_only;           /* look_only: nothing is made and nothing is copied */
-    bool login;                           /* a box in which it logs in, and does nothing else */
-    bool layered;                         /* the workspace gets a copy-on-write layer: only for the lines about it */
+    const struct pinfold_option *options;        /* the person's */
+    const struct pinfold_policy_options *policy; /* what else the person's policy is made of; or NULL */
+    char *const *words;                          /* for the agent, NULL-terminated */
+    bool unattended, look_only;                  /* look_only: nothing is made and nothing is copied */
+    bool login;                                  /* a box in which it logs in, and does nothing else */
+    bool layered; /* the workspace gets a copy-on-write layer: only for the lines about it */
 };
 struct agent_begun {
     struct pinfold_option *options; /* ended by a NULL name; the person's go behind them */
