@@ -199,22 +199,6 @@ static void judge_logins(struct starting *s)
 
 /* ---- begin ---- */
 
-/* Files with keys that the box gets whole, and that the host has. */
-void starting_secrets(const struct starting *s, struct buf *to, const char *before, const char *between,
-                      const char *end)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < s->agent.start.n_layers; i++) {
-        for (size_t k = 0; k < s->agent.start.layers[i].n_files; k++) {
-            const struct agent_kept *f = &s->agent.start.layers[i].files[k];
-            const char *path = f->secret ? starting_host_file(s, i, f) : NULL;
-            if (path && access(path, F_OK) == 0)
-                buf_printf(to, "%s%s", n++ ? between : before, path);
-        }
-    }
-    buf_text(to, n ? end : "");
-}
-
 static void tell_about(struct starting *s)
 {
     const struct agent_start *st = &s->agent.start;

@@ -34,12 +34,12 @@ int starting_hold(const struct starting *s, const char *name, int how, int *ret,
 bool starting_logged_out(const struct starting *s); /* agent-logout: no login is brought */
 const char *starting_host_file(const struct starting *s, size_t i, const struct agent_kept *f);
 void starting_option(struct starting *s, const char *name, const char *value);
-/* agent_start.c: what the agent gets as it is, in words; nothing where there is nothing. */
-void starting_secrets(const struct starting *s, struct buf *to, const char *begin, const char *between,
-                      const char *end);
 /* agent_first.c: whether the person's options and policies fit, before anything is made; and the lines at a first start. */
 int first_check(struct starting *s, const struct agent_begin *ask, struct err *e);
 int first_lines(struct starting *s, const struct agent_begin *ask, const char **ret, struct err *e);
+/* What the agent gets as it is, in words; nothing where there is nothing. */
+void starting_secrets(const struct starting *s, struct buf *to, const char *begin, const char *between,
+                      const char *end);
 bool starting_below(const char *path, const char *dir);
 
 /*
