@@ -149,7 +149,8 @@ static void check_images(struct doctor_report *r, const char *name, const struct
     struct node info;
     struct err e = {0};
     int answers = container_find(&ask, &e);
-    if (answers == 0) {
+    /* podman has no daemon, and for an ordinary user an answer leaves a process of it behind. */
+    if (answers == 0 && !ask.podman) {
         container_forget(&ask);
         answers = container_info(&ask, &info, &e);
     }

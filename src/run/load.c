@@ -81,15 +81,19 @@ static int note_project(struct layers *l, const char *dir, struct err *e)
     return 0;
 }
 
-/* The directory above `dir`, if a project can begin there: below the home and the root, and its owner's or the caller's. */
-static const char *project_above(const struct layers *l, const char *dir, uid_t owner)
+/* The directory above `dir`, if a project can begin there: below the home and the root. */
+static const char *project_above(const struct layers *l, const char *dir)
 {
-    struct stat st;
     const char *slash = strrchr(dir, '/');
     const char *above = slash && slash > dir ? arena_str(l->mem, (struct str){dir, (size_t)(slash - dir)}) : NULL;
-    if (!above || same(above, l->world.home) || stat(above, &st) < 0 || (st.st_uid != owner && st.st_uid != geteuid()))
-        return NULL;
-    return above;
+    return above && !same(above, l->world.home) ? above : NULL;
+}
+
+/* Whether a directory above the workspace is its owner's or the caller's: others' policies do not reach down here. */
+static bool project_is_near(const char *workspace, const char *dir)
+{
+    struct stat at, st;
+    return stat(workspace, &at) == 0 && stat(dir, &st) == 0 && (st.st_uid == at.st_uid || st.st_uid == geteuid());
 }
 
 /*
@@ -99,9 +103,7 @@ static const char *project_above(const struct layers *l, const char *dir, uid_t 
 static int find_project(struct layers *l, const char *workspace, const char **ret_path, struct str *ret_text,
                         struct err *e)
 {
-    struct stat st;
-    const char *dir = same(workspace, "/") ? "" : workspace;
-    const bool known = stat(workspace, &st) == 0;
+    const char *first = same(workspace, "/") ? "" : workspace, *dir = first;
     for (int levels = 0; dir && levels < PROJECT_LEVELS; levels++) {
         const char *path = arena_printf(l->mem, "%s/" PROJECT_POLICY, dir);
         const char *git = arena_printf(l->mem, "%s/.git", dir);
@@ -110,11 +112,13 @@ static int find_project(struct layers *l, const char *workspace, const char **re
         *ret_path = path;
         int r = read_whole(l->mem, path, MAX_POLICY_TEXT, FILE_ANYBODYS, true, true, ret_text, e);
         const bool root = r == -ENOENT && access(git, F_OK) == 0;
+        if ((r != -ENOENT || root) && dir != first && !project_is_near(workspace, dir))
+            return -ENOENT;
         if ((r == 0 || root) && note_project(l, dir, e) < 0)
             return no_memory(e);
         if (r != -ENOENT || root)
             return r;
-        dir = known && *dir ? project_above(l, dir, st.st_uid) : NULL;
+        dir = *dir ? project_above(l, dir) : NULL;
     }
     return -ENOENT;
 }

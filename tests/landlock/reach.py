@@ -178,7 +178,7 @@ PROCESS = {
     "sched_setaffinity": lambda p: os.sched_setaffinity(p, os.sched_getaffinity(0)),
     "sched_setscheduler": lambda p: os.sched_setscheduler(p, os.SCHED_BATCH, os.sched_param(0)),
     "sched_setparam": lambda p: call("sched_setparam", p, struct.pack("=i", 0)),
-    "sched_setattr": lambda p: call("sched_setattr", p, struct.pack("=IIQiIQQQ", 48, 3, 0, 19, 0, 0, 0, 0), 0),
+    "sched_setattr": lambda p: call("sched_setattr", p, struct.pack("=IIQiIQQQ", 48, 3, 0, os.getpriority(os.PRIO_PROCESS, p), 0, 0, 0, 0), 0),
     "setpriority": lambda p: os.setpriority(os.PRIO_PROCESS, p, 5),
     "setpriority-group": lambda p: os.setpriority(os.PRIO_PGRP, os.getpgid(p), 6),
     "ioprio_set": lambda p: call("ioprio_set", 1, p, 2 << 13 | 6),
