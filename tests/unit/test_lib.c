@@ -144,7 +144,15 @@ static void trust_is_in_the_content(void **state)
     assert_non_null(strstr(said, "no longer trusted: "));
     assert_int_equal(trust_say(mem, store, in("project"), true, &said, &e), 0);
     assert_true(trust_say(mem, store, in("project"), false, &said, &e) < 0);
-    assert_true(trust_say(mem, store, in("nowhere"), true, &said, &e) < 0);
+    assert_int_equal(trust_say(mem, store, in("nowhere"), true, &said, &e), 0);
+    assert_non_null(strstr(said, "was not trusted: "));
+    put("project/.pinfold/policy.yaml", "version: 1\n", 0600);
+    assert_int_equal(trust_say(mem, store, in("project"), false, &said, &e), 0);
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(rmdir(in("project/.pinfold")), 0);
+    assert_int_equal(rmdir(in("project")), 0);
+    assert_int_equal(trust_say(mem, store, in("project"), true, &said, &e), 0);
+    assert_non_null(strstr(said, "no longer trusted: "));
     assert_true(trust_say(mem, store, in("nowhere"), false, &said, &e) < 0);
 }
 
