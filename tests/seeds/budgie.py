@@ -252,7 +252,7 @@ row("engine-missing-ends-the-start", "mcp --sandbox --engine docker --docker-hos
 row("sandbox-obeys-the-engine", "mcp --sandbox --engine podman --sandbox-image seeds/nowhere:1 --http 127.0.0.1:0", 3, (r"pinfold: mcp: podman",), r"docker", needs="podman",
     # podman leaves a process of its own, one for each user and runtime directory, and says where.
     before="mkdir -m 700 ../run", env={"XDG_RUNTIME_DIR": "{path}/run"}, after="pause={path}/run/libpod/tmp/pause.pid; [ ! -r $pause ] || kill $(cat $pause)")
-row("sandbox-without-an-image-is-native", "mcp --sandbox --docker-host {path}/nothing.sock --agent kiro-cli", 0, r"mcp --sandbox: no engine here can make boxes of the image 'budgie-sandbox:latest'.*--sandbox-image IMAGE",
+row("sandbox-without-an-image-is-native", "mcp --sandbox --agent kiro-cli", 0, r"mcp --sandbox: no engine here can make boxes of the image 'budgie-sandbox:latest'.*--sandbox-image IMAGE",
     before="mkdir -m 700 ../run2", env={"XDG_RUNTIME_DIR": "{path}/run2"}, after="pause={path}/run2/libpod/tmp/pause.pid; [ ! -r $pause ] || kill $(cat $pause)")
 row("sandbox-with-the-native-engine-needs-no-image", "mcp --sandbox --engine native", 0)
 row("sandbox-image-of-the-native-engine", "mcp --sandbox --engine native --sandbox-image x --http 127.0.0.1:0", 3, r"the engine 'native' has no use for --image")
