@@ -113,7 +113,7 @@ images_arguments() {
     while read -r words; do
         # shellcheck disable=SC2086 # words
         dir=$scratch/none pf_rc ${words%%|*}
-        [ $rc = 2 ] && told "${words#*|}" && ok "images/refused-${words%%|*}" || no "images/refused-${words%%|*}" "status $rc"
+        [ $rc = "$([ "${words%% *}" = shell ] && echo 125 || echo 2)" ] && told "${words#*|}" && ok "images/refused-${words%%|*}" || no "images/refused-${words%%|*}" "status $rc"
     done <<'EOF'
 build-base --git-delta-version latest|npm does not have it
 build-base --codex-version 1;id|write a number
