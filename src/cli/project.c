@@ -95,7 +95,8 @@ static void tell_dangers(int dir, const char *real)
     printf("%s", buf_cstr(&out));
 }
 
-static void tell(int dir, const char *real, const struct project_seen *seen, const struct project_done *done)
+static void tell(int dir, const char *real, const struct project_seen *seen, const struct project_done *done,
+                 bool trusted)
 {
     auto_buf struct buf words = BUF(4096);
     project_words(seen, &words);
@@ -109,7 +110,7 @@ static void tell(int dir, const char *real, const struct project_seen *seen, con
         printf("moved: " PROJECT_DOCKERFILE " to %s\n", done->moved_image);
     if (done->image)
         printf("wrote: " PROJECT_DOCKERFILE ", of the image that boxes here have; change it, then: pinfold build\n");
-    printf("wrote: " PROJECT_FILE ", trusted as it is%s\n",
+    printf("wrote: " PROJECT_FILE "%s%s\n", trusted ? ", trusted as it is" : "",
            done->ignored ? "; .gitignore has a line for its backups" : "");
     tell_dangers(dir, real);
     printf(done->image ? "next:  pinfold build-base, once for all projects; pinfold build and pinfold shell, in %s\n"
@@ -168,7 +169,7 @@ int verb_init(struct ask *a)
     snprintf(file, sizeof file, "%s/" PROJECT_FILE, real);
     r = pinfold_trust(file, 0, &sentence, &error);
     free(sentence);
-    tell(dir, real, &seen, &done);
+    tell(dir, real, &seen, &done, r == 0);
     if (r < 0) {
         complain("%s; until it is trusted, the policy can only tighten: pinfold trust '%s'", error.text, real);
         return STATUS_NO;

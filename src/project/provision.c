@@ -143,6 +143,22 @@ static void unmark_work(const struct provision *p)
     (void)unlink(path);
 }
 
+/* The length of the directory above `real` that has a repository; 0: none has. */
+static size_t repository_above(const char *real)
+{
+    char git[PATH_MAX + 8];
+    struct stat st;
+    for (size_t n = strlen(real); n > 1;) {
+        while (n > 1 && real[n - 1] != '/')
+            n--;
+        n -= n > 1;
+        snprintf(git, sizeof git, "%.*s/.git", (int)n, real);
+        if (n > 1 && lstat(git, &st) == 0)
+            return n;
+    }
+    return 0;
+}
+
 /* Nothing is made for what cannot be a checkout; the script says all else. */
 static int is_checkout(const struct branch_ask *a)
 {
@@ -151,6 +167,9 @@ static int is_checkout(const struct branch_ask *a)
     snprintf(git, sizeof git, "%s/.git", a->real);
     if (lstat(git, &st) == 0)
         return 0;
+    const int above = (int)repository_above(a->real);
+    if (above)
+        return refuse(a, ENOENT, "'%s' is not the top of its repository; do this in %.*s", a->real, above, a->real);
     snprintf(git, sizeof git, "%s/objects", a->real);
     return refuse(a, ENOENT,
                   lstat(git, &st) == 0
