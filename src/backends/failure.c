@@ -59,7 +59,7 @@ static const char *hint(const struct plan *p, uint32_t where, int no)
     if (kind == STEP_OVERLAY && no == EINVAL)
         return "a file system is mounted below this directory, which a layer cannot show: unmount it, or run without "
                "--cow";
-    if (kind == STEP_SOURCE && no == EACCES && p->facts->uid == 0)
+    if (kind == STEP_SOURCE && no == EACCES && p->facts && p->facts->uid == 0)
         return "it, or a directory above it, belongs to another user, and root has no capabilities in a box: run "
                "pinfold as that user, with that user's home";
     if (kind == STEP_SOURCE && no == EMFILE)
@@ -92,14 +92,14 @@ static bool catch_refused(const struct plan *p, uint32_t where)
 
 static int cwd_failed(const struct plan *p, const struct step *s, int no, struct err *e)
 {
-    const struct image_fact *image = p->facts->image;
+    const struct image_fact *image = p->facts ? p->facts->image : NULL;
     const char *dir = plan_string(p->image, s->a);
     const bool of_image = image && image->workdir && same(image->workdir, dir);
     int r = err_sys(e, ERR_POLICY, no, "the %s '%s'%s, as the box sees it",
                     of_image ? "image's WORKDIR" : "start directory", dir, of_image ? "" : " (cwd)");
     return err_hint(e, r, "%s",
                     of_image ? "create it in the Dockerfile (RUN mkdir), or choose another directory with --cwd"
-                    : no == EACCES && p->facts->uid == 0
+                    : no == EACCES && p->facts && p->facts->uid == 0
                         ? "root has no capabilities in a box: run pinfold as the user that it belongs to"
                         : "use a directory that exists in the box, or omit cwd to start in the workspace");
 }
