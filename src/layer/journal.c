@@ -143,7 +143,8 @@ int transaction_record(const struct layer_trees *t, uint64_t number, struct aren
     if (r != -ENOENT)
         return r;
     /* Not -ENOENT, which says that there is no such layer. */
-    return err_say(e, ERR_POLICY, "layer %s: there is no apply to take back", t->id);
+    (void)err_say(e, ERR_POLICY, "layer %s: there is no apply to take back", t->id);
+    return -ENODATA;
 }
 
 /* Removes a directory of undo/; the record first, so that what is left of it is none. */

@@ -64,7 +64,7 @@ static int with_layer(struct ask *a, layer_call call, struct pinfold_report **re
     }
     if (r < 0) {
         *ret_status = fail(&error);
-        if (r == -ENOENT)
+        if (r == -ENOENT || r == -ENODATA)
             *ret_status = STATUS_NO_SESSION;
     }
     return r;

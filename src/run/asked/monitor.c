@@ -244,7 +244,8 @@ static void find_remedy(struct monitoring *m, enum why_act act, const char *targ
         return;
     }
     m->last_object[0] = 0;
-    if (remedy.flag && strlen(object) < sizeof m->last_object && strlen(remedy.value) < sizeof m->last_value) {
+    if (remedy.flag && object && strlen(object) < sizeof m->last_object &&
+        strlen(remedy.value) < sizeof m->last_value) {
         m->last_act = act;
         m->last_cause = said->cause;
         snprintf(m->last_object, sizeof m->last_object, "%s", object);
