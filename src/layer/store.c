@@ -193,7 +193,7 @@ static int begin_layer(struct layer_held *l, const struct stat *workspace, struc
 static int make_layer(const char *state, struct arena *mem, struct layer_held *l, struct err *e)
 {
     struct stat workspace;
-    uint64_t number;
+    uint64_t number = 0;
     if (stat(l->ask.workspace, &workspace) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "--cow: the workspace '%s'", l->ask.workspace);
     int r = choose_hidden(l, mem, &number);
