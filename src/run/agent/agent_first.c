@@ -31,9 +31,9 @@ static int load(struct starting *s, const struct pinfold_option *first, const st
         return err_sys(e, ERR_SYSTEM, ENOMEM, "agent");
     if (ask->policy)
         o = *ask->policy;
-    if (a)
+    if (first)
         memcpy(all, first, a * sizeof *all);
-    if (b)
+    if (ask->options)
         memcpy(all + a, ask->options, b * sizeof *all);
     o.options = all;
     return layers_load(&o, s->mem, &layers, ret, e);
