@@ -59,18 +59,8 @@ static int add_place(struct layers *l, enum policy_layer layer, const char *path
 }
 
 /* The project's own policy. The workspace may be hostile: no links, and no loosening without trust in this content. */
-#define PROJECT_LEVELS 32
-/* Kept and packed beside the variables, under a name that none can have. */
+/* A directory above the workspace with a policy or a repository. Kept and packed beside the variables, under a name that none can have. */
 #define PROJECT_FOUND "=project"
-
-static const char *project_of(const struct layers *l)
-{
-    for (size_t i = 0; i < l->n_variables; i++) {
-        if (same(l->variables[i].name, PROJECT_FOUND))
-            return l->variables[i].value;
-    }
-    return NULL;
-}
 
 static int note_project(struct layers *l, const char *dir, struct err *e)
 {
@@ -81,14 +71,6 @@ static int note_project(struct layers *l, const char *dir, struct err *e)
     return 0;
 }
 
-/* The directory above `dir`, if a project can begin there: below the home and the root. */
-static const char *project_above(const struct layers *l, const char *dir)
-{
-    const char *slash = strrchr(dir, '/');
-    const char *above = slash && slash > dir ? arena_str(l->mem, (struct str){dir, (size_t)(slash - dir)}) : NULL;
-    return above && !same(above, l->world.home) ? above : NULL;
-}
-
 /* Whether a directory above the workspace is its owner's or the caller's: others' policies do not reach down here. */
 static bool project_is_near(const char *workspace, const char *dir)
 {
@@ -96,38 +78,53 @@ static bool project_is_near(const char *workspace, const char *dir)
     return stat(workspace, &at) == 0 && stat(dir, &st) == 0 && (st.st_uid == at.st_uid || st.st_uid == geteuid());
 }
 
-/*
- * The policy of the project that the workspace belongs to: of the nearest directory that has one, up to the root of the
- * repository. project_of() is where it was found, or that root.
- */
-static int find_project(struct layers *l, const char *workspace, const char **ret_path, struct str *ret_text,
-                        struct err *e)
+/* The policy of `dir`, which is the workspace or above it. */
+static int add_project_at(struct layers *l, const char *workspace, const char *dir, struct err *e)
 {
-    const char *first = same(workspace, "/") ? "" : workspace, *dir = first;
-    for (int levels = 0; dir && levels < PROJECT_LEVELS; levels++) {
-        const char *path = arena_printf(l->mem, "%s/" PROJECT_POLICY, dir);
-        const char *git = arena_printf(l->mem, "%s/.git", dir);
-        if (!path || !git)
+    const bool above = !same(dir, workspace);
+    const char *path = arena_printf(l->mem, "%s/" PROJECT_POLICY, same(dir, "/") ? "" : dir);
+    const char *git = above ? arena_printf(l->mem, "%s/.git", dir) : "";
+    struct str text;
+    if (!path || !git)
+        return no_memory(e);
+    int r = read_whole(l->mem, path, MAX_POLICY_TEXT, FILE_ANYBODYS, true, true, &text, e);
+    if (above) {
+        if ((r == -ENOENT && access(git, F_OK) < 0) || !project_is_near(workspace, dir))
+            return 0;
+        if (note_project(l, dir, e) < 0)
             return no_memory(e);
-        *ret_path = path;
-        int r = read_whole(l->mem, path, MAX_POLICY_TEXT, FILE_ANYBODYS, true, true, ret_text, e);
-        const bool root = r == -ENOENT && access(git, F_OK) == 0;
-        if ((r != -ENOENT || root) && dir != first && !project_is_near(workspace, dir))
-            return -ENOENT;
-        if ((r == 0 || root) && note_project(l, dir, e) < 0)
-            return no_memory(e);
-        if (r != -ENOENT || root)
-            return r;
-        dir = *dir ? project_above(l, dir) : NULL;
     }
-    return -ENOENT;
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    const bool trusted = trust_given(l->mem, l->world.state, path, text);
+    l->project_trusted |= trusted;
+    return add_text(l, LAYER_PROJECT, POLICY_YAML, path, text, trusted, e);
+}
+
+/*
+ * The policies of the workspace and of the directories above it, below the home (elsewhere: below the root), the outermost first. All
+ * of them: a box can write into the workspace, and with a policy or a repository of its own making the next one would be rid of what
+ * is above.
+ */
+static int add_projects(struct layers *l, const char *workspace, struct err *e)
+{
+    const char *home = l->world.home;
+    size_t at = home && home[1] && path_below(workspace, home) ? strlen(home) : 0;
+    if (same(workspace, "/"))
+        return add_project_at(l, workspace, workspace, e);
+    while (workspace[at]) {
+        at += 1 + strcspn(workspace + at + 1, "/");
+        const char *dir = workspace[at] ? arena_str(l->mem, (struct str){workspace, at}) : workspace;
+        int r = dir ? add_project_at(l, workspace, dir, e) : no_memory(e);
+        if (r < 0)
+            return r;
+    }
+    return 0;
 }
 
 static int add_project(struct layers *l, const char *workspace, struct err *e)
 {
     char real[PATH_MAX];
-    const char *path = NULL;
-    struct str text;
 
     /* The current directory is real already, and the usual workspace. */
     if (!same(workspace, l->world.cwd)) {
@@ -140,13 +137,7 @@ static int add_project(struct layers *l, const char *workspace, struct err *e)
         if (!workspace)
             return no_memory(e);
     }
-    int r = find_project(l, workspace, &path, &text, e);
-    if (r == -ENOENT)
-        return 0;
-    if (r < 0)
-        return r;
-    l->project_trusted = trust_given(l->mem, l->world.state, path, text);
-    return add_text(l, LAYER_PROJECT, POLICY_YAML, path, text, l->project_trusted, e);
+    return add_projects(l, workspace, e);
 }
 
 static int format_of(const char *name, enum policy_format *ret, struct err *e)
@@ -363,17 +354,27 @@ static int add_all(struct layers *l, struct policy_builder *b, struct err *e)
 static int env_files(void *ctx, const char *workspace, struct arena *mem, const char *names[MAX_ENV_FILES],
                      struct err *e)
 {
-    const char *more[MAX_ENV_FILES], *project = project_of(ctx);
+    const struct layers *l = ctx;
     int n = env_files_in(workspace, mem, names, e);
-    if (n < 0 || !project || !*project || !path_below(workspace, project))
-        return n;
-    int above = env_files_in(project, mem, more, e);
-    for (int i = 0; i < above && n < MAX_ENV_FILES; i++) {
-        names[n] = arena_printf(mem, "%s/%s", project, more[i]);
-        if (!names[n++])
-            return no_memory(e);
+    for (size_t i = 0; n >= 0 && i < l->n_variables; i++) {
+        const char *more[MAX_ENV_FILES], *project = l->variables[i].value;
+        if (!same(l->variables[i].name, PROJECT_FOUND) || !path_below(workspace, project))
+            continue;
+        const int above = env_files_in(project, mem, more, e);
+        if (above < 0)
+            return above;
+        if (n + above > MAX_ENV_FILES)
+            return err_say(e, ERR_POLICY,
+                           "'%s' and the directories below it have more than %d .env files, which are hidden in a box: "
+                           "move some of them to another directory, or show all with --env-files",
+                           project, MAX_ENV_FILES);
+        for (int k = 0; k < above; k++) {
+            names[n] = arena_printf(mem, "%s/%s", project, more[k]);
+            if (!names[n++])
+                return no_memory(e);
+        }
     }
-    return above < 0 ? above : n;
+    return n;
 }
 
 /* What the kernel and the box itself make: a rule that would let the host's through is never what was meant. */
