@@ -118,7 +118,7 @@ images_arguments() {
 build-base --git-delta-version latest|npm does not have it
 build-base --codex-version 1;id|write a number
 build-base --tag a/b|a tag has
-build-base other|none of pinfold's images
+build-base other|pinfold has no image
 build-base --build-arg X|write NAME=VALUE
 build-base --agent x|has no option --agent
 build --tag x|has no option --tag

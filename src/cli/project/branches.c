@@ -504,12 +504,12 @@ static int stop(struct ask *a, const char *real)
     if (status != STATUS_NO_SESSION)
         return status;
     if (a->branch)
-        complain("stop: no session of branch '%s' of '%s' is running; list what is with: pinfold list", a->branch,
+        complain("stop: no session of branch '%s' of '%s' is running; to see those that are: pinfold list", a->branch,
                  real);
     else if (!project_is(real))
         complain("stop: '%s' is not initialized; do that with: pinfold init '%s'", real, real);
     else
-        complain("stop: no session of '%s' is running; list what is with: pinfold list", real);
+        complain("stop: no session of '%s' is running; to see those that are: pinfold list", real);
     return a->branch || project_is(real) ? status : STATUS_USAGE;
 }
 

@@ -85,7 +85,7 @@ static bool read_dockerfile(const char *path, struct buf *ret)
         return false;
     }
     if (!S_ISREG(st.st_mode) || st.st_size > MAX_DOCKERFILE) {
-        complain("%s: '%s' is no regular file of at most 1 MiB", verb_said, path);
+        complain("%s: '%s' is not a regular file of at most 1 MiB", verb_said, path);
         return false;
     }
     for (ssize_t k = 1; k > 0;) {
@@ -249,7 +249,7 @@ static int build_base(struct ask *a)
     size_t n = 0;
     const bool own = same(name, "base");
     if (a->n_words > 1 || !(own || same(name, "budgie"))) {
-        complain("build-base: '%s' is none of pinfold's images: base (the default) or budgie",
+        complain("build-base: pinfold has no image '%s'; it has base (the default) and budgie",
                  a->words[a->n_words > 1]);
         return STATUS_USAGE;
     }
@@ -269,7 +269,7 @@ static int build_base(struct ask *a)
     if (a->image.base_image) {
         if ((size_t)snprintf(base, sizeof base, "BASE_IMAGE=%s", a->image.base_image) >= sizeof base ||
             !a->image.base_image[0]) {
-            complain("build-base: --base-image '%s' can be no image's name", a->image.base_image);
+            complain("build-base: --base-image '%s' is not a valid image name", a->image.base_image);
             return STATUS_USAGE;
         }
         args[n++] = base;
@@ -453,7 +453,7 @@ int verb_image(struct ask *a)
     if (what[0] == '/' || what[0] == '.')
         return check_dockerfile(a, what);
     if (what[0] == '-' || !what[0]) {
-        complain("image check: '%s' can be no image's name", what);
+        complain("image check: '%s' is not a valid image name", what);
         return STATUS_USAGE;
     }
     return check_image(a, what);

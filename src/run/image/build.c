@@ -252,10 +252,11 @@ int image_version(const char *option, const char *package, const char *said, cha
     if (!same(said, "latest"))
         return 0;
     if (!package)
-        return tell(error, &e,
-                    err_say(&e, ERR_POLICY,
-                            "--%s latest: npm does not have it, so nobody can say what that is; write the number",
-                            option));
+        return tell(
+            error, &e,
+            err_say(&e, ERR_POLICY,
+                    "--%s latest: npm does not have it, so its newest version cannot be looked up; write the number",
+                    option));
     /* In a directory without settings of a project; the package is one of ours. */
     snprintf(line, sizeof line,
              "cd / && exec npm --fetch-timeout=20000 --fetch-retries=1 view %s@latest version 2>/dev/null", package);
