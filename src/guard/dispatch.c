@@ -438,13 +438,31 @@ int guard_end_of_init(int init_pidfd)
     return no < 0 ? no : wait_status(&info);
 }
 
+/* Pid 1 has ended. What a command wrote and closed is still to be judged and put in place (gitdir.c), however long that
+   takes on a busy machine; watchers leave by themselves. */
+static void watchers_finish(struct guard *g)
+{
+    const uint64_t until = now_ms() + HUNG_MS;
+    while (atomic_load(&g->shared->watched) && now_ms() < until) {
+        siginfo_t info = {0};
+        struct pollfd p = {.fd = g->children, .events = POLLIN};
+        if (sys_waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid) {
+            if (!reap_worker(g, &info))
+                return; /* one was killed, and may have been a watcher */
+        } else if (sys_poll_ms(&p, 1, WAIT_MS) > 0) {
+            children_read(g);
+        }
+    }
+}
+
 /* Ends the workers, waits for pid 1. */
 static int guard_end(struct guard *g)
 {
     struct shared *s = g->shared;
+    struct pollfd p = {.fd = g->init_pidfd, .events = POLLIN};
     siginfo_t info = {0};
-    if (atomic_load(&s->watching))
-        git_modules_settle(g);
+    if (sys_poll_ms(&p, 1, 0) > 0)
+        watchers_finish(g);
     table_lock(s);
     for (size_t i = 0; i < WORKERS_MAX; i++)
         if (s->pids[i]) /* not waited for yet, so the pid is still ours */
@@ -452,7 +470,6 @@ static int guard_end(struct guard *g)
     table_unlock(s);
     /* A worker died: closing the listener makes every call fail, and pid 1 ends with us. */
     g->notify = close_fd(g->notify);
-    struct pollfd p = {.fd = g->init_pidfd, .events = POLLIN};
     if (sys_poll_ms(&p, 1, 0) == 0)
         (void)sys_pidfd_signal(g->init_pidfd, SIGKILL);
     int no = guard_end_of_init(g->init_pidfd);

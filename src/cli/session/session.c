@@ -401,7 +401,10 @@ int verb_session(struct ask *a)
         complain("session %s: %s", a->words[0], wrong);
         return STATUS_USAGE;
     }
-    complain("session %s: one of start, list, show, stop, rm, prune, update", a->n_words ? a->words[0] : "what");
+    if (a->n_words && same(a->words[0], "exec"))
+        complain("session exec: a command runs in a session with: pinfold exec NAME -- COMMAND");
+    else
+        complain("session %s: one of start, list, show, stop, rm, prune, update", a->n_words ? a->words[0] : "what");
     return STATUS_USAGE;
 }
 

@@ -323,7 +323,7 @@ static int nameless(struct guard *g, const struct place *p, int flags, unsigned 
 }
 
 #define UNBORN    (-1)
-#define SETTLE_MS 200 /* for a watcher that hangs in a dead file system; this delays, but weakens nothing */
+#define SETTLE_MS 2000 /* for a watcher that hangs in a dead file system; this delays, but weakens nothing */
 
 static void woken(int signal)
 {
