@@ -36,6 +36,7 @@
 #define IDLE_MAX  2 /* workers that wait for the token; more would be woken in vain */
 #define HUNG_MS   10000
 #define WAIT_MS   2000
+#define REST_MS   30000 /* for watchers, who wait for locks themselves (names_lock.c, hold.c) */
 #define ASK_EVERY 4 /* calls of one leader, until it asks whether others wait: each time costs a system call */
 #define RULES_MAX (16u << 20) /* bytes of compiled rules */
 
@@ -442,7 +443,7 @@ int guard_end_of_init(int init_pidfd)
    takes on a busy machine; watchers leave by themselves. */
 static void watchers_finish(struct guard *g)
 {
-    const uint64_t until = now_ms() + HUNG_MS;
+    const uint64_t until = now_ms() + REST_MS;
     while (atomic_load(&g->shared->watched) && now_ms() < until) {
         siginfo_t info = {0};
         struct pollfd p = {.fd = g->children, .events = POLLIN};
