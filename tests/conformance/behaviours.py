@@ -336,7 +336,7 @@ def _(s):
         s.line(child, b"up\n")
         with socket.create_connection(("127.0.0.1", port), 10) as client:
             check(client.recv(64) == b"inside", "nothing came through")
-        check(child.wait(20) == 0, "its status")
+        check(child.wait(90) == 0, "its status")
     finally:
         s.end(child)
 
@@ -534,7 +534,7 @@ def _(s):
         out = b""
         while part := child.stdout.read(100000):
             out += part
-        check(len(out) == 3000000 and child.wait(20) == 0, f"{len(out)} bytes")
+        check(len(out) == 3000000 and child.wait(90) == 0, f"{len(out)} bytes")
     finally:
         s.end(child)
 
@@ -546,7 +546,7 @@ def _(s):
         child.stdout.read(10)
         child.stdout.close()
         try:
-            status = child.wait(20)
+            status = child.wait(90)
         except subprocess.TimeoutExpired:
             raise Wrong("it writes on") from None
         check(status != 0, f"status {status}")

@@ -266,12 +266,12 @@ ok "before each command" test "$(session exec --shell a s 'cat edited')" = next
 printf 'fifth\n' >edited.new && mv edited.new edited
 session exec --detach s -- sh -c 'cat edited >seen' >/dev/null
 i=0
-while [ "$(session cat "s:$PWD/seen")" != fifth ] && [ $((i += 1)) -lt 100 ]; do sleep 0.05; done
+while [ "$(session cat "s:$PWD/seen")" != fifth ] && [ $((i += 1)) -lt 1200 ]; do sleep 0.05; done
 ok "a job looks again" test "$(session cat "s:$PWD/seen")" = fifth
 session exec s -- sh -c 'exec 3<edited; echo held >holds; while [ ! -e let-go ]; do sleep 0.02; done; cat <&3' >../held &
 holder=$!
 i=0
-while ! session cat "s:$PWD/holds" >/dev/null && [ $((i += 1)) -lt 100 ]; do sleep 0.05; done
+while ! session cat "s:$PWD/holds" >/dev/null && [ $((i += 1)) -lt 1200 ]; do sleep 0.05; done
 printf 'sixth\n' >edited.new && mv edited.new edited
 session exec s -- touch let-go >/dev/null
 wait $holder
