@@ -23,7 +23,7 @@ enum {
     HOLDS = 512,             /* refusals of one box that wait at all */
     REFUSED_MS = 2000,       /* how long a "no" is remembered: programs try all addresses of a name in turn */
     ASK_SLACK_MS = 10000,    /* pinfold times questions itself; this is a fallback */
-    ORIGIN_MS = 5000,        /* for a client to begin with HTTP, if the parent proxy accepts nothing else */
+    ORIGIN_MS = 3000,        /* for a client to begin with HTTP, if the parent proxy accepts nothing else */
     DIAL_MS = 3000,          /* per address */
     MAX_CONNECTIONS = 30000, /* of one box; further ones are reset */
     MAX_NAMES = 60000,       /* fake IPs of one box; they are never reused */
