@@ -37,7 +37,7 @@
 #define HUNG_MS   10000
 #define WAIT_MS   2000
 #define REST_MS   30000 /* for watchers, who wait for locks themselves (names_lock.c, hold.c) */
-#define ASK_EVERY 4 /* calls of one leader, until it asks whether others wait: each time costs a system call */
+#define ASK_EVERY 4     /* calls of one leader, until it asks whether others wait: each time costs a system call */
 #define RULES_MAX (16u << 20) /* bytes of compiled rules */
 
 /* ---- one call ---- */

@@ -39,11 +39,11 @@
 #include "sys/process.h"
 #include "protocol/keep.h"
 
-#define STOP_PATIENCE_MS   60000 /* longer than a box may take to end (supervisor/loop.c) */
-#define STOPPED_MS         5000  /* then one that is still stopped, by a tracer, is waited for no longer */
-#define OVER_TRIES         1000  /* of 10 ms */
-#define REBIND_TRIES       1000  /* of 10 ms */
-#define KEEPER_PATIENCE_S  10
+#define STOP_PATIENCE_MS  60000 /* longer than a box may take to end (supervisor/loop.c) */
+#define STOPPED_MS        5000  /* then one that is still stopped, by a tracer, is waited for no longer */
+#define OVER_TRIES        1000  /* of 10 ms */
+#define REBIND_TRIES      1000  /* of 10 ms */
+#define KEEPER_PATIENCE_S 10
 
 extern char **environ;
 

@@ -20,9 +20,10 @@
 #include "sys/poll.h"
 #include "protocol/job.h"
 
-#define MAX_TEXT       (2u << 20)
-#define DEFAULT_GRACE  2000u   /* milliseconds */
-#define LAST_GRACE_US  3000000u  /* for a shell whose children are dead to say so, or it is ended: all it remembers is lost then */
+#define MAX_TEXT      (2u << 20)
+#define DEFAULT_GRACE 2000u /* milliseconds */
+#define LAST_GRACE_US                                                                                                  \
+    3000000u /* for a shell whose children are dead to say so, or it is ended: all it remembers is lost then */
 #define END_US         10000000u /* for its session daemon to say that it has ended */
 #define SLOW_CALLER_US 20000u
 

@@ -16,11 +16,13 @@
 #include "supervisor/network/live.h"
 #include "sys/poll.h"
 
-#define ENDING_PATIENCE_US 10000000u /* for pid 1 to end before the builder is killed, on a machine that has no time for it */
-#define REST_PATIENCE_US   40000000u /* then for what the guard still puts in place (guard_end): longer than it waits itself */
-#define LAST_WORDS_MAX     (256u << 10) /* more than a terminal holds: what comes after it was not the command's */
-#define BACKGROUND_US      1000000u /* how often to look whether we have come to the foreground */
-#define DEFAULT_GRACE_MS   2000u
+#define ENDING_PATIENCE_US                                                                                             \
+    10000000u /* for pid 1 to end before the builder is killed, on a machine that has no time for it */
+#define REST_PATIENCE_US                                                                                               \
+    40000000u /* then for what the guard still puts in place (guard_end): longer than it waits itself */
+#define LAST_WORDS_MAX   (256u << 10) /* more than a terminal holds: what comes after it was not the command's */
+#define BACKGROUND_US    1000000u     /* how often to look whether we have come to the foreground */
+#define DEFAULT_GRACE_MS 2000u
 
 /* What is killed reports no times: they are taken before. */
 static void look_at_cpu(struct box *b)

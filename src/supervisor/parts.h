@@ -328,8 +328,9 @@ struct box {
     int fresh;
     uint64_t began, deadline /* timeout, then grace, then the builder's patience */;
     bool timed_out;
-    size_t last_words; /* not 0: the command has ended; the box ends once its output on the terminal, at most so much, was read */
-    bool all_gone;   /* FRAME_GONE was received */
+    size_t
+        last_words; /* not 0: the command has ended; the box ends once its output on the terminal, at most so much, was read */
+    bool all_gone; /* FRAME_GONE was received */
     bool audit_given_up;
     enum stop_step { STOP_NONE, STOP_ASKED /* SIGTSTP was sent */, STOP_FORCED /* SIGSTOP was sent */ } stop;
     uint64_t stop_deadline; /* of that step */

@@ -559,7 +559,8 @@ static void a_command_in_a_session_has_no_plan(void **state)
 static void nothing_survives(void **state)
 {
     (void)state;
-    struct box_result r = run_captured(test_plan(), "trap '' HUP TERM; setsid sh -c 'sleep 1000 >/dev/null 2>&1 & echo $!'");
+    struct box_result r =
+        run_captured(test_plan(), "trap '' HUP TERM; setsid sh -c 'sleep 1000 >/dev/null 2>&1 & echo $!'");
     int pid = atoi(buf_cstr(&r.out));
     assert_true(pid > 1);
     assert_int_equal(kill(pid, 0), -1);

@@ -347,9 +347,8 @@ static void an_interrupt_key_without_a_pty_comes_once(void **state)
     struct session s;
     int status;
     assert_int_equal(pipe2(ends, 0), 0);
-    struct how how = {.script =
-                          "n=0; trap 'echo INT; n=1' INT; echo up; while [ $n = 0 ]; do sleep 0.05; done; "
-                          "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.05; done; exit 7",
+    struct how how = {.script = "n=0; trap 'echo INT; n=1' INT; echo up; while [ $n = 0 ]; do sleep 0.05; done; "
+                                "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.05; done; exit 7",
                       .tty = TTY_NEVER,
                       .out = ends[1]};
     s = begin(&how);

@@ -42,8 +42,8 @@
 #include "sys/poll.h"
 
 #define HOLD_MS   10000 /* the holder may be a process that gets no processor for seconds */
-#define MOVED     1  /* the place has changed */
-#define MOVES_MAX 64 /* somebody keeps moving it */
+#define MOVED     1     /* the place has changed */
+#define MOVES_MAX 64    /* somebody keeps moving it */
 #define OPEN_HELD (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 #define UNREADABLE                                                                                                     \
     "a directory on the path, which other boxes can change at the same time, cannot be read and therefore not be "     \

@@ -16,8 +16,8 @@
 #include "sys/socket.h"
 #include "sys/poll.h"
 
-#define TOLD_MAX     64         /* frames; the last one counts the rest */
-#define TOLD_WAIT_MS 10000      /* for one frame; where that does not suffice nobody reads, and the rest is only counted */
+#define TOLD_MAX     64    /* frames; the last one counts the rest */
+#define TOLD_WAIT_MS 10000 /* for one frame; where that does not suffice nobody reads, and the rest is only counted */
 #define REFS_BYTES   (8u << 20) /* of packed-refs or a reftable: some 100,000 names */
 #define TABLES       "tables.list"
 #define TABLES_MAX   64 /* git joins them long before */
