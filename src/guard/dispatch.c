@@ -462,8 +462,10 @@ static int guard_end(struct guard *g)
     struct shared *s = g->shared;
     struct pollfd p = {.fd = g->init_pidfd, .events = POLLIN};
     siginfo_t info = {0};
-    if (sys_poll_ms(&p, 1, 0) > 0)
+    if (sys_poll_ms(&p, 1, 0) > 0) {
         watchers_finish(g);
+        (void)names_lock(g, true); /* who is between an act and the judgement that may undo it comes to its end */
+    }
     table_lock(s);
     for (size_t i = 0; i < WORKERS_MAX; i++)
         if (s->pids[i]) /* not waited for yet, so the pid is still ours */
