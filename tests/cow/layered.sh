@@ -319,7 +319,7 @@ if [ "$(id -u)" = 0 ]; then
     forget
     mkdir -p "$top/small" && mount -t tmpfs -o size=200m none "$top/small"
     # shellcheck disable=SC2016 # the box's shell expands it
-    json=$(XDG_STATE_HOME=$top/small "$pinfold" run --no-layers --json --cow --disk 20M -- sh -c 'for i in 1 2 3 4 5 6 7 8; do head -c 10M /dev/zero >big$i; sleep 0.1; done' 2>/dev/null)
+    json=$(XDG_STATE_HOME=$top/small "$pinfold" run --no-layers --json --cow --disk 20M -- sh -c 'for i in 1 2 3 4 5 6 7 8; do head -c 10M /dev/zero >big$i; sleep 0.1; done; sleep 90' 2>/dev/null)
     ok "the limit of the disk holds where the layer is" says "$json" '"limit":"disk"'
     for id in $(XDG_STATE_HOME=$top/small layers); do XDG_STATE_HOME=$top/small "$pinfold" discard "$id" >/dev/null 2>&1; done
     out=$(XDG_STATE_HOME=$top/small box --cow -- sh -c 'head -c 300M /dev/zero >big; echo "status $?"')
