@@ -51,7 +51,7 @@ class Row:
     mounts: bool = False
     terminal: bool = False
     settle: float = 0        # the end is told by the file work/over, and seconds pass until the effect is looked for
-    limit: int = 60
+    limit: int = 120
     users: str = "root user"
     root_control: bool = False
     no_workspace: bool = False

@@ -91,7 +91,7 @@ def a_box(place, nth, allowed, denied):
 
 def request(port, body, session=None):
     """The status of a request, or None: its connection ended."""
-    wire = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    wire = http.client.HTTPConnection("127.0.0.1", port, timeout=90)
     headers = {"Authorization": "Bearer " + client.Http.TOKEN, "Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     try:
         wire.request("POST", "/mcp", client.json.dumps(body), {**headers, **({"Mcp-Session-Id": session} if session else {})})
