@@ -70,7 +70,7 @@ def a_box(place, nth, allowed, denied):
     """(whether it went as if nothing had failed, what was wrong)"""
     before = denied.seen
     done = pf.run([PROGRAM, "run", "--workspace", place.work, "--hide", "hidden", "--reach", f"127.0.0.1:{allowed.port}", "--", "sh", "-c",
-                   COMMAND.format(allowed.port, denied.port)], user=place.user, cwd=place.work, env=place.environment(nth), limit=60)
+                   COMMAND.format(allowed.port, denied.port)], user=place.user, cwd=place.work, env=place.environment(nth), limit=120)
     out = done.out.decode("utf-8", "replace")
     said = [line for line in done.err.decode("utf-8", "replace").splitlines() if line.startswith("pinfold: ")]
     fields = out.strip().split("|")
