@@ -24,6 +24,7 @@
 #include "run/report.h"
 #include "session/said.h"
 #include "backends/engine.h"
+#include "survey/owner.h"
 #include "survey/survey.h"
 #include "sessiond/sessiond.h"
 #include "session/ask.h"
