@@ -16,9 +16,13 @@
 #include "supervisor/network/live.h"
 #include "sys/poll.h"
 
-#define ENDING_PATIENCE_US 1000000u /* for pid 1 to end everything before the builder is killed */
-#define BACKGROUND_US      1000000u /* how often to look whether we have come to the foreground */
-#define DEFAULT_GRACE_MS   2000u
+/* On a machine that has no time for them both take seconds. Whoever is not waited for is killed, and loses what it was about to
+   do: pid 1 a process that it has to end, the guard what the command wrote last (watchers_finish() in guard/dispatch.c). */
+#define ENDING_PATIENCE_US  5000000u  /* for pid 1 to end everything before the builder is killed */
+#define BUILDER_PATIENCE_US 20000000u /* for the builder, or the guard in its place, once pid 1 has ended */
+#define WORDS_PATIENCE_US   1000000u  /* for what the command wrote to its terminal while others hold that open */
+#define BACKGROUND_US       1000000u  /* how often to look whether we have come to the foreground */
+#define DEFAULT_GRACE_MS    2000u
 
 /* What is killed reports no times: they are taken before. */
 static void look_at_cpu(struct box *b)
@@ -86,7 +90,7 @@ static void command_ended(struct box *b, int status)
     } else if (b->stage < STAGE_ENDING &&
                io_last_words(&b->io)) { /* the end of the box would take them along (runtime/init.c) */
         b->last_words = true;
-        b->deadline = now_us() + ENDING_PATIENCE_US;
+        b->deadline = now_us() + WORDS_PATIENCE_US;
     } else {
         loop_end_box(b);
     }
@@ -517,6 +521,8 @@ static void serve(struct box *b, const struct pollfd p[SLOTS])
     if (p[SLOT_CONTROL].revents && !read_control(b)) {
         b->started.control = close_fd(b->started.control);
         loop_end_box(b); /* pid 1 has ended; the builder follows, or is made to */
+        if (b->stage == STAGE_ENDING)
+            b->deadline = now_us() + BUILDER_PATIENCE_US;
         if (b->exec && b->stage != STAGE_GONE)
             gone(b);
     }

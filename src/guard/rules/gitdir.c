@@ -439,6 +439,7 @@ static _Noreturn void watch(struct guard *g, struct place *p, const struct rule 
                             struct watcher *w, int stand_in)
 {
     uint64_t open = 0;
+    g->outlasts = true;
     (void)sys_sigmask_swap(SIG_BLOCK, SYS_SIGNAL_BIT(SIGUSR1) | SYS_SIGNAL_BIT(SIGIO), &open);
     (void)signal(SIGUSR1, woken); /* via libc, because a handler needs its restorer */
     (void)signal(SIGIO, woken);

@@ -40,7 +40,7 @@
 #include "guard/inside.h"
 #include "sys/poll.h"
 
-#define HOLD_MS   3000
+#define HOLD_MS   10000
 #define MOVED     1  /* the place has changed */
 #define MOVES_MAX 64 /* somebody keeps moving it */
 #define OPEN_HELD (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
@@ -193,7 +193,7 @@ static int lock_all(struct guard *g)
 }
 
 /* Sleeps a little longer each time, and differently in each guard; -ETIMEDOUT after too many, or if the box has
-   ended. */
+   ended and nothing outlasts it. */
 static int pause_a_moment(struct guard *g, unsigned turn, uint64_t *until)
 {
     struct pollfd end = {.fd = g->init_pidfd, .events = POLLIN};
@@ -206,7 +206,7 @@ static int pause_a_moment(struct guard *g, unsigned turn, uint64_t *until)
         return -ETIMEDOUT;
     long most = turn < 6 ? 10000l << turn : 1000000;
     struct timespec t = {.tv_nsec = most / 2 + now.tv_nsec % most};
-    return sys_poll(&end, 1, &t) > 0 ? -ETIMEDOUT : 0;
+    return sys_poll(&end, !g->outlasts, &t) > 0 ? -ETIMEDOUT : 0;
 }
 
 static int wait_all(struct guard *g)
