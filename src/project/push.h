@@ -13,6 +13,7 @@
     "/repo-push" /* what stage.c keeps of a push: `commands`, `list`, `commits`, and `repo` with its objects */
 #define HOOKS_IN_BOX "/repo-hooks" /* the person's hooks, as they were at the start */
 #define CHECK_IN_BOX "/repo-check" /* the commit that they judge */
+#define START_IN_BOX "/repo-start" /* what else is known of the start: `upstream` */
 
 enum { PUSH_PIECE = 65536, PUSH_COMMITS = 1000 /* that one push can have judged */ };
 /* How the box of push_take() ends. */
@@ -58,6 +59,11 @@ int push_carry_out(const struct push *p, const struct gitpush_rules *rules, int 
 int push_serve(const struct gitpush_rules *rules);
 /* What to do with a push is asked for and kept in PUSH_IN_BOX: nothing is changed in the repository. An enum push_taken. */
 int push_take(const struct gitpush_rules *rules);
+/*
+ * The same for branches of the working directory itself, which a box that can write it wants to move: PUSH_IN_BOX has `moves`, a line
+ * "REF ID" for each, and `upstream`, what counts as accepted elsewhere. With PUSH_ANSWERED, `why` is there, a clause.
+ */
+int push_moves(const struct gitpush_rules *rules);
 /* Carries out what is kept there, if by the repository as it is now no other commit would have to be judged. */
 int push_land(const struct gitpush_rules *rules);
 

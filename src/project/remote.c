@@ -95,6 +95,8 @@ int remote_main(int argc, char **argv)
         return serve_git(&rules, push_serve);
     if (argc > 2 && same(argv[1], "--take") && push_rules_said(argv + 2, &rules))
         return serve_git(&rules, push_take);
+    if (argc > 2 && same(argv[1], "--moves") && push_rules_said(argv + 2, &rules))
+        return push_moves(&rules);
     if (argc > 2 && same(argv[1], "--land") && push_rules_said(argv + 2, &rules))
         return push_land(&rules);
     if (argc == 9 && same(argv[1], "--judge"))

@@ -608,6 +608,21 @@ static void agent_denial(const struct denial *d, struct buf *out)
         buf_text(out, "; allow it with --ssh-agent KEY=git");
 }
 
+/* A protected branch that hooks keep where it is. */
+static void branch_denial(const struct denial *d, struct buf *out)
+{
+    buf_text(out, "git: '");
+    words_safe(out, d->target);
+    buf_text(out, "' stays as it is (");
+    words_safe(out, d->rule);
+    buf_text(out, ", ");
+    words_safe(out, d->origin);
+    buf_text(out, "): ");
+    words_safe(out, d->why ? d->why : "its commits were not passed");
+    buf_text(out, "; ");
+    words_safe(out, d->remedy ? d->remedy : "");
+}
+
 void words_denial(const struct denial *d, const struct policy *policy, struct buf *out)
 {
     if (d->guess || (d->seen && !same(d->how, "none"))) {
@@ -623,6 +638,10 @@ void words_denial(const struct denial *d, const struct policy *policy, struct bu
     }
     if (same(d->kind, "file") && same(d->how, "mount") && d->target[0] == '/') {
         read_only_place(d, policy, out);
+        return;
+    }
+    if (same(d->action, "git-branch")) {
+        branch_denial(d, out);
         return;
     }
     if (same(d->kind, "namespace")) {
