@@ -85,7 +85,7 @@ static void note_passed(struct checker *c, struct str moves)
 
 static _Noreturn void judge(struct checker *c, const struct asked *a)
 {
-    auto_buf struct buf why = BUF(8192);
+    auto_buf struct buf why = BUF(1u << 20);
     struct pinfold_error error = {0};
     (void)close(MOVES_SOCKET);
     int r = checks_moves(&c->checks, a->fd, c->git, str_of(a->moves), &why, &error);

@@ -331,7 +331,7 @@ static bool is_commit_itself(struct str id)
 {
     char word[96];
     const char *const argv[] = {"git", "rev-parse", "--verify", "-q", word, NULL};
-    auto_buf struct buf said = BUF(128);
+    auto_buf struct buf said = BUF(LIST_MAX);
     snprintf(word, sizeof word, "%.*s^{commit}", (int)id.n, id.p);
     return ask_git(argv, STORE, STR(""), &said) && has_line(buf_view(&said), "", id);
 }

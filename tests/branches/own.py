@@ -99,7 +99,7 @@ git commit -q --no-verify --allow-empty -m 'No kind'
 git -c core.hooksPath=/dev/null commit -q --allow-empty -m 'No kind'
 /usr/bin/git commit -qn --allow-empty -m 'No kind'
 cp "$(command -v git)" /tmp/tig; /tmp/tig commit -qn --allow-empty -m 'No kind'
-printf 'update refs/heads/main %s\nupdate refs/heads/other %s\n' $GOOD $BAD | git update-ref --stdin
+printf 'update refs/heads/main %s\nupdate refs/heads/other %s\n' $BAD $GOOD | git update-ref --stdin
 printf 'start\ncreate refs/heads/n1 %s\ncreate refs/heads/n2 %s\nprepare\ncommit\n' $BAD $CHAIN | git update-ref --stdin
 echo $BAD >.git/refs/heads/main
 echo $BAD >.git/refs/heads/new
@@ -183,7 +183,7 @@ git branch -d renamed
 git branch again HEAD~1
 git reset -q --hard HEAD~1
 git merge -q --ff-only again
-git cherry-pick --allow-empty HEAD~1 >/dev/null
+git revert --no-commit HEAD && git commit -qm 'fix: revert'
 git tag v1
 git tag -a v2 -m two
 git pack-refs --all
@@ -218,7 +218,7 @@ def scene(s, name):
 def attacks(s, _hand):
     top = scene(s, "own")
     made = """set -e; commit() { git update-index --add --cacheinfo 100644,$(printf '%s\\n' "$1" | git hash-object -w --stdin),x; git commit-tree -p "$2" -m "$3" $(git write-tree); }
-        export GIT_INDEX_FILE=/tmp/i; git read-tree main; git update-ref refs/heads/main main; echo $(git rev-parse main) >.git/refs/heads/main
+        export GIT_INDEX_FILE=../i; git read-tree main; git update-ref refs/heads/main main; echo $(git rev-parse main) >.git/refs/heads/main
         bad=$(commit FORBIDDEN main 'fix: bad'); good=$(commit fine main 'fix: good'); chain=$(commit fine $bad 'fix: chain'); echo $bad $good $chain"""
     done = pf.run(["sh", "-c", made], s.user, top, s.env)
     bad, good, chain = done.out.decode().split()
@@ -226,12 +226,13 @@ def attacks(s, _hand):
     rows = REFUSED if verify.whole(s) else REFUSED[::4]
     rows = [f"BAD={bad} GOOD={good} CHAIN={chain} MAIN={main}; {row}" for row in rows]
     script = "cat >/tmp/rows <<'E'\n" + json.dumps(rows) + "\nE\ncat >/tmp/help.py <<'E'\n" + HELP + "E\ncat >/tmp/all.py <<'E'\n" + ROWS + "E\npython3 /tmp/all.py"
-    before = verify.refs(s, top)
+    before = s.git(top, "for-each-ref", "refs/heads")
     done = pf.run([pf.PINFOLD, "run", "--", "sh", "-c", script], s.user, top, s.env, limit=600)
     assert done.status == 0, done.said()
-    for row, _status, same, words, change in json.loads(done.out):
-        assert same, (row, words, change)
-    assert verify.refs(s, top) == before, verify.refs(s, top)
+    moved = [(row, words, change) for row, _status, same, words, change in json.loads(done.out) if not same]
+    assert not moved, moved
+    after = s.git(top, "for-each-ref", "refs/heads")
+    assert after == before, (after, before)
     # What the hook said, which commit, and what to do.
     said = done.err.decode()
     assert re.search(r"'/.*/\.git/refs/heads/main' stays as it is \(git\.verify: required, .*\): commit " + bad[:12] + r" \(fix: bad\): the hook pre-commit failed with status 1; 1:FORBIDDEN; linter: x has a forbidden word; amend the commit", said), said
@@ -239,7 +240,7 @@ def attacks(s, _hand):
     # A file that is kept open, mapped or has another name after the branch has moved changes nothing.
     done = pf.run([pf.PINFOLD, "run", "--json", "--", "sh", "-c", "cat >/tmp/help.py <<'E'\n" + HELP + f"E\npython3 /tmp/help.py kept {good} {bad}; python3 /tmp/help.py lock {bad}"], s.user, top, s.env)
     result = json.loads(done.out)
-    assert s.git(top, "rev-parse", "main") == good, done.said()
+    assert s.git(top, "rev-parse", "main") == good, result
     denied = [d for d in result["denials"] if d["action"] == "git-branch"]
     assert len(denied) == 1 and denied[0]["rule"] == "git.verify: required" and "the hook pre-commit failed" in denied[0]["why"] and denied[0]["remedy"].startswith("amend the commit"), result
     assert not os.path.exists(s.shelf(top)), os.listdir(s.shelf(top))
@@ -251,6 +252,7 @@ def day(s, _hand):
     top = scene(s, "day")
     s.git(top, "update-ref", "-d", "refs/heads/desk")
     shutil.rmtree(top + "/.pinfold")
+    s.write(top, ".git/hooks/pre-commit", "#!/bin/sh\n! git diff --cached | grep FORBIDDEN\n", 0o755)  # the box's own git runs it, too
     s.good(top, "init")
     with open(top + "/.pinfold/policy.yaml", encoding="utf-8") as file:
         assert re.search(r"^git: \{ verify: required \}$", file.read(), re.M)
