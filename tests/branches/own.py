@@ -18,11 +18,14 @@ def heads():
     said = run("git for-each-ref --format='%(objectname) %(refname) %(symref)' refs/heads; cat .git/refs/heads/main .git/packed-refs; find .git/refs/heads -name '*.lock' -prune -o -printf '%p %y %n\\n' | sort").stdout.decode()
     return said
 before, seen = heads(), []
+run("cp -a .git/objects /tmp/objects")
 for row in rows:
     done = run(row)
     after = heads()
     seen.append([row, done.returncode, after == before, (done.stdout + done.stderr).decode("utf-8", "replace"), "" if after == before else before + "---\n" + after])
     run("rm -f .git/refs/heads/*.lock .git/packed-refs.lock .git/packed-refs.new .git/info/grafts .git/shallow .git/objects/info/alternates; git replace -d $(git replace -l); git checkout -qf main")
+    if "fake" in row:  # for the next row the objects are what their names say
+        run("chmod -R u+w .git/objects; rm -rf .git/objects/??; cp -a /tmp/objects/. .git/objects")
 json.dump(seen, sys.stdout)
 """
 HELP = r"""
@@ -240,6 +243,7 @@ def attacks(s, _hand):
     # A file that is kept open, mapped or has another name after the branch has moved changes nothing.
     done = pf.run([pf.PINFOLD, "run", "--json", "--", "sh", "-c", "cat >/tmp/help.py <<'E'\n" + HELP + f"E\npython3 /tmp/help.py kept {good} {bad}; python3 /tmp/help.py lock {bad}"], s.user, top, s.env)
     result = json.loads(done.out)
+    assert len(result["denials"]) == 1, [d["why"] for d in result["denials"]]
     assert s.git(top, "rev-parse", "main") == good, result
     denied = [d for d in result["denials"] if d["action"] == "git-branch"]
     assert len(denied) == 1 and denied[0]["rule"] == "git.verify: required" and "the hook pre-commit failed" in denied[0]["why"] and denied[0]["remedy"].startswith("amend the commit"), result
