@@ -623,6 +623,12 @@ static void branch_denial(const struct denial *d, struct buf *out)
     words_safe(out, d->remedy ? d->remedy : "");
 }
 
+#define NAMESPACE_REFUSED                                                                                              \
+    "namespace: the command failed after it tried to create a namespace (browsers and other sandboxes do), which the " \
+    "box refuses; allow with --allow-nested-userns, which opens more of the kernel to the command; hidden and "        \
+    "guarded "                                                                                                         \
+    "names hold there, too"
+
 void words_denial(const struct denial *d, const struct policy *policy, struct buf *out)
 {
     if (d->guess || (d->seen && !same(d->how, "none"))) {
@@ -645,10 +651,7 @@ void words_denial(const struct denial *d, const struct policy *policy, struct bu
         return;
     }
     if (same(d->kind, "namespace")) {
-        buf_text(out,
-                 "namespace: the command failed after it tried to create a namespace (browsers and other sandboxes "
-                 "do), which the box refuses; allow with --allow-nested-userns, which opens more of the kernel to "
-                 "the command; hidden and guarded names hold there, too");
+        buf_text(out, NAMESPACE_REFUSED);
         return;
     }
     if (same(d->kind, "network") && same(d->action, "dial")) { /* the rules allow it: no option would help */
