@@ -146,15 +146,6 @@ int checks_begin(const struct shelf *s, const char *real, const char *word, cons
     return begin_checks(options, ret, why, room);
 }
 
-int checks_begin_moves(const char *top, const char *real, const char *cwd, const struct pinfold_option *options,
-                       const struct push_rules *rules, struct checks *ret, char *why, size_t room)
-{
-    *ret = (struct checks){.real = real, .cwd = cwd, .rules = rules, .moves = true};
-    project_word(real, ret->name);
-    snprintf(ret->top, sizeof ret->top, "%s", top);
-    return begin_checks(options, ret, why, room);
-}
-
 /* ---- one push ---- */
 
 struct one_push {
@@ -187,41 +178,48 @@ static bool read_kept(int dir, const char *name, struct buf *to)
 
 /*
  * Nothing but the commit's own directory can be written; and caches that boxes of the project write are no part of what judges: the
- * host's own can be read, and no other is there.
+ * host's own can be read, and no other is there. `dir`: of a push, or NULL: PUSH_IN_BOX is empty memory, and START_IN_BOX is there.
  */
-static int hook_policy(struct one_push *p, struct pinfold_error *error)
+static int load_hook_policy(const struct checks *c, const char *git, const char *dir, struct pinfold_policy **ret,
+                            struct pinfold_error *error)
 {
     static char written[WRITTEN_MAX][PATH_MAX];
     static char stage[2 * PATH_MAX], hooks[2 * PATH_MAX];
     struct pinfold_option options[PROJECT_OPTIONS + WRITTEN_MAX + 24] = {{0}};
-    const struct checks *c = p->checks;
     size_t n = put_common(c, options);
     char *text = NULL;
-    snprintf(stage, sizeof stage, "%s/stage:" PUSH_IN_BOX ":ro", p->dir);
+    snprintf(stage, sizeof stage, "%s/%s:%s:ro", dir ? dir : c->top, dir ? "stage" : "start",
+             dir ? PUSH_IN_BOX : START_IN_BOX);
     snprintf(hooks, sizeof hooks, "%s/hooks:" HOOKS_IN_BOX ":ro", c->top);
     options[n++] = (struct pinfold_option){"mount", stage};
     options[n++] = (struct pinfold_option){"mount", hooks};
     options[n++] = (struct pinfold_option){"storage", CHECK_IN_BOX};
+    if (!dir)
+        options[n++] = (struct pinfold_option){"storage", PUSH_IN_BOX};
     options[n++] = (struct pinfold_option){"mount", host_program()};
-    options[n++] = (struct pinfold_option){"ro", p->git};
-    int r = load_policy(options, c, &p->policy, error);
-    if (r == 0)
-        r = pinfold_policy_text(p->policy, 0, &text, error);
+    options[n++] = (struct pinfold_option){"ro", git};
+    int r = load_policy(options, c, ret, error);
+    if (r < 0)
+        return r;
+    r = pinfold_policy_text(*ret, 0, &text, error);
     int n_written = r < 0 ? 0 : rules_written(str_of(text), written, WRITTEN_MAX);
     /* With nothing writable but what is thrown away there is nothing to guard. */
     if (r == 0 && rules_mounts_read_only(str_of(text)))
         options[n++] = (struct pinfold_option){"guard", "off"};
     free(text);
+    pinfold_policy_free(*ret);
+    *ret = NULL;
     if (r == 0 && n_written < 0)
         return says_no(error->text, sizeof error->text, E2BIG,
                        "git.verify: the policy has more than %d writable places and private caches", WRITTEN_MAX);
-    if (r < 0)
-        return r;
     for (int i = 0; i < n_written; i++)
         options[n++] = (struct pinfold_option){access(written[i], F_OK) == 0 ? "ro" : "hide", written[i]};
-    pinfold_policy_free(p->policy);
-    p->policy = NULL;
-    return load_policy(options, c, &p->policy, error);
+    return r < 0 ? r : load_policy(options, c, ret, error);
+}
+
+static int hook_policy(struct one_push *p, struct pinfold_error *error)
+{
+    return load_hook_policy(p->checks, p->git, p->dir, &p->policy, error);
 }
 
 static void tell_client(const struct one_push *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -247,15 +245,14 @@ static struct str last_lines(struct str text)
 }
 
 /* All of it as one clause. */
-static void note_failure(struct one_push *p, const char *id, struct str subject, const char *first, struct str said)
+static void put_failure(struct buf *why, struct str id, struct str subject, struct str first, struct str said)
 {
-    buf_free(&p->why);
-    p->why = BUF(4096);
-    buf_printf(&p->why, "commit %.12s (%.*s): %s", id, (int)(subject.n < 72 ? subject.n : 72), subject.p, first);
+    buf_printf(why, "commit %.*s (%.*s): %.*s", (int)(id.n < 12 ? id.n : 12), id.p,
+               (int)(subject.n < 72 ? subject.n : 72), subject.p, (int)(first.n < 200 ? first.n : 200), first.p);
     while (said.n) {
         struct str line = str_trim(str_until(&said, '\n'));
         if (line.n)
-            buf_printf(&p->why, "; %.*s", (int)(line.n < 120 ? line.n : 120), line.p);
+            buf_printf(why, "; %.*s", (int)(line.n < 120 ? line.n : 120), line.p);
     }
 }
 
@@ -267,8 +264,11 @@ static void tell_failure(struct one_push *p, const char *id, const char *first, 
     (void)read_kept(p->stage, path, &message);
     struct str rest = buf_view(&message), subject = str_until(&rest, '\n');
     said = last_lines(said);
-    if (p->checks->moves)
-        note_failure(p, id, subject, first, said);
+    if (p->checks->moves) {
+        buf_free(&p->why);
+        p->why = BUF(8192);
+        put_failure(&p->why, str_of(id), subject, str_of(first), said);
+    }
     tell_client(p, "pinfold: commit %.12s (%.*s): %s\n", id, (int)(subject.n < 72 ? subject.n : 72), subject.p, first);
     while (said.n) {
         struct str line = str_until(&said, '\n');
@@ -433,6 +433,20 @@ int checks_serve(const struct checks *c, int fd, const char *git, struct pinfold
 
 /* ---- branches of the repository itself ---- */
 
+int checks_begin_moves(const char *top, const char *real, const char *git, const char *cwd,
+                       const struct pinfold_option *options, const struct push_rules *rules, struct checks *ret,
+                       char *why, size_t room)
+{
+    struct pinfold_error error = {0};
+    *ret = (struct checks){.real = real, .git = git, .cwd = cwd, .rules = rules, .moves = true};
+    project_word(real, ret->name);
+    snprintf(ret->top, sizeof ret->top, "%s", top);
+    int r = begin_checks(options, ret, why, room);
+    if (r == 0 && (r = load_hook_policy(ret, git, NULL, &ret->policy, &error)) < 0)
+        snprintf(why, room, "%s", error.text);
+    return r;
+}
+
 static bool keep_file(int dir, const char *name, struct str text)
 {
     auto_fd int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -452,20 +466,55 @@ static int stage_moves(struct one_push *p, struct str moves, struct pinfold_erro
     return says_no(error->text, sizeof error->text, EIO, "what is to be judged cannot be kept in '%.300s'", p->dir);
 }
 
-int checks_moves(const struct checks *c, int fd, const char *git, struct str moves, struct buf *why,
-                 struct pinfold_error *error)
+/* What push_check() has written: "COMMIT SUBJECT", what is wrong, and what the hook has said. */
+static void take_failure(struct str said, struct buf *why)
+{
+    struct str subject = str_until(&said, '\n'), id = str_until(&subject, ' '), first = str_until(&said, '\n');
+    put_failure(why, id, subject, first, last_lines(said));
+}
+
+/* In one box, if there is no more than one new commit. PUSH_STAGED: there are more; otherwise as checks_moves(). */
+static int check_at_once(const struct checks *c, struct str moves, struct buf *why, struct pinfold_error *error)
+{
+    enum { AT_ONCE_MAX = 8192 }; /* in a command line */
+    char lines[AT_ONCE_MAX + 1];
+    const char *argv[RULES_WORDS + 8] = {REMOTE_HELPER, "--check", c->name, c->real, c->hooks, lines};
+    const struct pinfold_run_options o = {
+        .size = sizeof o, .argv = argv, .cwd = c->git, .capture = 1, .capture_max = 65536, .keep_network = 1};
+    struct pinfold_result *result;
+    if (moves.n > AT_ONCE_MAX)
+        return PUSH_STAGED;
+    snprintf(lines, sizeof lines, "%.*s", (int)moves.n, moves.p);
+    (void)push_rules_words(c->rules, argv + 6);
+    int r = pinfold_run(c->policy, &o, &result, error);
+    if (r < 0)
+        return r;
+    r = pinfold_result_status(result);
+    const struct str said = str_of(pinfold_result_stdout(result, NULL));
+    if (r >= HOOKS_FAILED && r <= HOOKS_CANNOT)
+        take_failure(said, why);
+    else if (r == CHECK_REFUSED)
+        buf_str(why, said.n ? said : STR("its commits cannot be read"));
+    else if (r != HOOKS_PASS && r != PUSH_STAGED)
+        buf_printf(why, "the box of the hooks ended with status %d", r);
+    pinfold_result_free(result);
+    return r == HOOKS_PASS || r == PUSH_STAGED ? r : 1;
+}
+
+/* With a box for each. */
+static int check_each(const struct checks *c, int fd, struct str moves, struct buf *why, struct pinfold_error *error)
 {
     static struct one_push p;
     char stage[sizeof p.dir + 8];
     auto_fd int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     p = (struct one_push){
-        .checks = c, .fd = fd, .git = git, .stage = -1, .push = PUSH_EMPTY, .why = BUF(4096), .refused = BUF(4096)};
+        .checks = c, .fd = fd, .git = c->git, .stage = -1, .push = PUSH_EMPTY, .why = BUF(4096), .refused = BUF(4096)};
     int r = begin_push(&p, error);
     if (r == 0)
         r = stage_moves(&p, moves, error);
     snprintf(stage, sizeof stage, "%s/stage", p.dir);
     const struct host_git take = {
-        .fd = nothing, .git = git, .real = c->real, .word = "--moves", .stage = stage, .rules = c->rules};
+        .fd = nothing, .git = c->git, .real = c->real, .word = "--moves", .stage = stage, .rules = c->rules};
     if (r == 0)
         r = host_git_box(&take, error);
     if (r == PUSH_STAGED) {
@@ -481,4 +530,10 @@ int checks_moves(const struct checks *c, int fd, const char *git, struct str mov
     p.stage = close_fd(p.stage);
     remove_tree(AT_FDCWD, p.dir);
     return r;
+}
+
+int checks_moves(const struct checks *c, int fd, struct str moves, struct buf *why, struct pinfold_error *error)
+{
+    const int r = check_at_once(c, moves, why, error);
+    return r == PUSH_STAGED ? check_each(c, fd, moves, why, error) : r;
 }

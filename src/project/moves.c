@@ -88,7 +88,7 @@ static _Noreturn void judge(struct checker *c, const struct asked *a)
     auto_buf struct buf why = BUF(1u << 20);
     struct pinfold_error error = {0};
     (void)close(MOVES_SOCKET);
-    int r = checks_moves(&c->checks, a->fd, c->git, str_of(a->moves), &why, &error);
+    int r = checks_moves(&c->checks, a->fd, str_of(a->moves), &why, &error);
     if (r < 0)
         buf_printf(&why, "its commits could not be judged: %s", error.text[0] ? error.text : strerror(-r));
     answer_moves(a->fd, r == 0, r == 0 ? STR("") : buf_view(&why));
@@ -225,7 +225,7 @@ static int begin_checker(struct checker *c, char **words, char *why, size_t room
     if (r == 0)
         r = shelf_scratch(&c->shelf, c->top, &c->held, why, room);
     if (r == 0)
-        r = checks_begin_moves(c->top, words[0], words[1], c->options, &c->rules, &c->checks, why, room);
+        r = checks_begin_moves(c->top, words[0], c->git, words[1], c->options, &c->rules, &c->checks, why, room);
     if (r == 0 && c->checks.n_options == PROJECT_OPTIONS) { /* one that makes the box smaller may be missing */
         snprintf(why, room, "more than %d options of which the boxes of hooks need to know", PROJECT_OPTIONS - 1);
         r = -E2BIG;
