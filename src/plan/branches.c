@@ -4,12 +4,6 @@
  */
 #include "plan/make.h"
 
-static const char *dst_at(const void *ctx, size_t i)
-{
-    const struct making *m = ctx;
-    return m->places[i].dst;
-}
-
 static int cannot(struct making *m, const char *git, const char *why, const char *remedy)
 {
     int r =
@@ -53,6 +47,18 @@ static int add_branches(struct making *m, const char *inside)
     return heads ? add_guard(m, GUARD_RULE_PIN, heads, git->verify_origin) : no_memory(m);
 }
 
+/* Whether a region in `at` that cannot be written has that path. */
+static bool is_closed(const struct making *m, const struct plan_place *at, const char *inside)
+{
+    for (size_t i = 0; i < m->n_places; i++) {
+        const struct plan_place *p = &m->places[i];
+        if (p->entered && !p->dropped && p->region != REGION_WRITABLE && path_at_or_below(inside, p->dst) &&
+            path_below(p->dst, at->dst))
+            return true;
+    }
+    return false;
+}
+
 int branches_plan(struct making *m)
 {
     const char *git = path_join(m->mem, m->workspace, ".git"), *remedy;
@@ -72,8 +78,7 @@ int branches_plan(struct making *m)
         const char *inside = path_join(m->mem, at->dst, path_rest(git, at->src));
         if (!inside)
             return no_memory(m);
-        const size_t near = path_find_above(inside, m->n_places, dst_at, m);
-        if (near < m->n_places && m->places[near].region != REGION_WRITABLE)
+        if (is_closed(m, at, inside))
             continue;
         const char *why = obstacle(m, &remedy);
         if (why)
