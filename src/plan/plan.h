@@ -65,14 +65,15 @@ struct plan {
     features needs, lost;
     struct enforcement *enforced;
     size_t n_enforced;
-    const char **env;                 /* "NAME=value", NULL-terminated, in order: the command's environment */
-    const char *cwd;                  /* inside */
-    enum catch_way catch;             /* net allow: how connections reach the egress proxy */
-    const char *proxy_socket;         /* CATCH_SOCKET: the proxy's socket, in a directory of make_dirs; or NULL */
-    const char *names_denied;         /* for the start to report: the limits of denying a name here; NULL */
-    const char *root_note;            /* for the start to report: root cannot write the workspace in a box; NULL */
-    bool layered;                     /* changes to the workspace go to a copy-on-write layer */
-    const char *workspace;            /* real path on the host; same path inside unless remapped */
+    const char **env;         /* "NAME=value", NULL-terminated, in order: the command's environment */
+    const char *cwd;          /* inside */
+    enum catch_way catch;     /* net allow: how connections reach the egress proxy */
+    const char *proxy_socket; /* CATCH_SOCKET: the proxy's socket, in a directory of make_dirs; or NULL */
+    const char *names_denied; /* for the start to report: the limits of denying a name here; NULL */
+    const char *root_note;    /* for the start to report: root cannot write the workspace in a box; NULL */
+    bool layered;             /* changes to the workspace go to a copy-on-write layer */
+    bool verifies;            /* git.verify: the guard asks before a protected branch moves (GUARD_RULE_BRANCH) */
+    const char *workspace;    /* real path on the host; same path inside unless remapped */
     const char **read_on_every_open;  /* the rules that need FILTER_READS, NULL-terminated, or NULL */
     const char *session;              /* as in plan_ask */
     const struct plan_dir *make_dirs; /* private layers of caches, TMPDIR of the Landlock tier */

@@ -17,7 +17,9 @@ enum guard_rule_kind {
     GUARD_RULE_PIN,       /* text: an absolute path, above a rule or mount: may not be renamed or removed */
     GUARD_RULE_SOCKET,    /* text: a socket of the host that may be connected to */
     /* text: a private tree of the box (/tmp, /dev/shm ...): unrestricted, sockets included, unless KEPT */
-    GUARD_RULE_PRIVATE
+    GUARD_RULE_PRIVATE,
+    /* text: names of protected branches, the last component a pattern; `below`: the repository's directory (git.verify: required) */
+    GUARD_RULE_BRANCH
 };
 
 enum guard_rule_flag {

@@ -20,6 +20,7 @@
 #include "run/asked/monitor.h"
 #include "run/asked/reason.h"
 #include "run/layer/cow.h"
+#include "run/moves.h"
 #include "run/nested.h"
 #include "run/planned.h"
 #include "run/report.h"
@@ -428,8 +429,15 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
     spec.answer = inquiry_answer;
     spec.answer_ctx = result->policy;
     cow_notes(&spec, result->layer);
+    struct moves_checker checker;
+    int r = moves_begin(result->policy, spec.start.plan, &checker, e);
+    if (r < 0)
+        return r;
+    spec.moves = checker.socket;
     say_header(o, spec.start.plan, again);
-    return box_run(&spec, &result->box, e);
+    r = box_run(&spec, &result->box, e);
+    moves_end(&checker);
+    return r;
 }
 
 /*

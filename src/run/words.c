@@ -608,6 +608,27 @@ static void agent_denial(const struct denial *d, struct buf *out)
         buf_text(out, "; allow it with --ssh-agent KEY=git");
 }
 
+/* A protected branch that hooks keep where it is. */
+static void branch_denial(const struct denial *d, struct buf *out)
+{
+    buf_text(out, "git: '");
+    words_safe(out, d->target);
+    buf_text(out, "' stays as it is (");
+    words_safe(out, d->rule);
+    buf_text(out, ", ");
+    words_safe(out, d->origin);
+    buf_text(out, "): ");
+    words_safe(out, d->why ? d->why : "its commits were not passed");
+    buf_text(out, "; ");
+    words_safe(out, d->remedy ? d->remedy : "");
+}
+
+#define NAMESPACE_REFUSED                                                                                              \
+    "namespace: the command failed after it tried to create a namespace (browsers and other sandboxes do), which the " \
+    "box refuses; allow with --allow-nested-userns, which opens more of the kernel to the command; hidden and "        \
+    "guarded "                                                                                                         \
+    "names hold there, too"
+
 void words_denial(const struct denial *d, const struct policy *policy, struct buf *out)
 {
     if (d->guess || (d->seen && !same(d->how, "none"))) {
@@ -625,11 +646,12 @@ void words_denial(const struct denial *d, const struct policy *policy, struct bu
         read_only_place(d, policy, out);
         return;
     }
+    if (same(d->action, "git-branch")) {
+        branch_denial(d, out);
+        return;
+    }
     if (same(d->kind, "namespace")) {
-        buf_text(out,
-                 "namespace: the command failed after it tried to create a namespace (browsers and other sandboxes "
-                 "do), which the box refuses; allow with --allow-nested-userns, which opens more of the kernel to "
-                 "the command; hidden and guarded names hold there, too");
+        buf_text(out, NAMESPACE_REFUSED);
         return;
     }
     if (same(d->kind, "network") && same(d->action, "dial")) { /* the rules allow it: no option would help */

@@ -31,6 +31,7 @@
 #include "session/inside.h"
 #include "run/planned.h"
 #include "run/keys/ssh.h"
+#include "run/moves.h"
 #include "run/nested.h"
 #include "session/storage.h"
 #include "run/layer/cow.h"
@@ -283,7 +284,14 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
     if (arena_failed(mem))
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     arena_trim(mem);
-    return sessiond_run(&keep, e);
+    struct moves_checker checker;
+    int r = moves_begin(b->policy, prepared->plan, &checker, e);
+    if (r < 0)
+        return r;
+    keep.box.moves = checker.socket;
+    r = sessiond_run(&keep, e);
+    moves_end(&checker);
+    return r;
 }
 
 /* By which the session can be started again, with its policy made anew. */

@@ -17,13 +17,24 @@
 #include "protocol/guard_table.h"
 
 static const char *const actions[] = {
-    [DENIAL_CREATE] = "create", [DENIAL_WRITE] = "write",
-    [DENIAL_RENAME] = "rename", [DENIAL_LINK] = "link",
-    [DENIAL_REMOVE] = "remove", [DENIAL_CHANGE] = "change",
-    [DENIAL_READ] = "read",     [DENIAL_CONNECT] = "connect",
-    [DENIAL_BIND] = "bind",     [DENIAL_GIT_CONFIG] = "git-config",
-    [DENIAL_MOUNT] = "mount",   [DENIAL_OWNER] = "owner",
+    [DENIAL_CREATE] = "create",
+    [DENIAL_WRITE] = "write",
+    [DENIAL_RENAME] = "rename",
+    [DENIAL_LINK] = "link",
+    [DENIAL_REMOVE] = "remove",
+    [DENIAL_CHANGE] = "change",
+    [DENIAL_READ] = "read",
+    [DENIAL_CONNECT] = "connect",
+    [DENIAL_BIND] = "bind",
+    [DENIAL_GIT_CONFIG] = "git-config",
+    [DENIAL_MOUNT] = "mount",
+    [DENIAL_OWNER] = "owner",
+    [DENIAL_GIT_BRANCH] = "git-branch",
 };
+
+/* There is no option for it: what does not pass is mended, or is the person's to decide. */
+#define GIT_BRANCH_REMEDY                                                                                              \
+    "amend the commit so that the hooks pass it (git commit --amend), or move the branch outside the box"
 
 static uint64_t now_ms_real(void)
 {
@@ -218,11 +229,12 @@ void denial_frame(struct box *b, const struct denial_frame *f, size_t n)
     const char *target = copy.text, *reason = copy.text + strlen(copy.text) + 1;
     bool known_action = copy.action < sizeof actions / sizeof *actions && actions[copy.action];
     bool socket = copy.action == DENIAL_CONNECT || copy.action == DENIAL_BIND;
-    char kind[8], action[16], how[8];
+    const bool branch = copy.action == DENIAL_GIT_BRANCH;
+    char kind[8], action[16], how[8], remedy[] = GIT_BRANCH_REMEDY;
     snprintf(kind, sizeof kind, "%s", socket ? "socket" : "file");
     snprintf(action, sizeof action, "%s", known_action ? actions[copy.action] : "change");
     snprintf(how, sizeof how, "guard");
-    char *rule = strdup(rule_text(b->spec->start.plan->image, copy.rule, reason));
+    char *rule = strdup(branch ? "git.verify: required" : rule_text(b->spec->start.plan->image, copy.rule, reason));
     char *said = strdup(target);
     if (rule && said) {
         struct denial d = {kind, action, said, rule, NULL, how, copy.pid};
@@ -231,7 +243,8 @@ void denial_frame(struct box *b, const struct denial_frame *f, size_t n)
         auto_arena struct arena *mem = b->spec->explain ? arena_new(EXPLAIN_ARENA) : NULL;
         if (mem)
             take_remedy(b, &copy, said, mem, &d);
-        d.why = copy.action == DENIAL_GIT_CONFIG && !same(rule, reason) && *reason ? strdup(reason) : NULL;
+        d.remedy = branch ? remedy : d.remedy;
+        d.why = (branch || copy.action == DENIAL_GIT_CONFIG) && !same(rule, reason) && *reason ? strdup(reason) : NULL;
         d.origin =
             strcpy(origin, policy_origin(b->spec->start.plan->policy, copy.origin, (char[512]){0}, sizeof origin));
         denial_keep(b, &d);

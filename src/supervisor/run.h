@@ -223,6 +223,7 @@ struct run_spec {
     /* Answers a process of the box; NULL: nobody is answered. Both texts are the box's own words. */
     void (*answer)(void *ctx, const char *act, const char *target, struct inquiry_answer *ret);
     void *answer_ctx;
+    int moves;         /* the checker of protected branches (run/moves.h), borrowed; 0: there is none */
     struct sink *sink; /* where events go besides the log; NULL: nowhere */
     /* Answers where no rule decides; may be NULL. `ret_run`: the answer holds for the rest of the run. */
     void (*on_question)(void *ctx, const struct box_question *q, bool *ret_allow, bool *ret_run);
