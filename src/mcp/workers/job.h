@@ -52,7 +52,7 @@ struct mcp_job {
     bool bare;             /* `structured` is the whole result, not that of a tool */
     struct buf text;       /* what a model reads */
     struct buf structured; /* the same as a JSON object, or empty */
-    const char *picture;   /* the media type of a picture to show besides; NULL: none */
+    const char *picture;   /* the media type of a picture or sound to show besides (mime_content()); NULL: none */
     struct buf pixels;     /* its bytes */
     /* Freed once the answer is sent. */
     struct pinfold_result *result;
