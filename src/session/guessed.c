@@ -65,7 +65,7 @@ void session_guess(const struct pinfold_session *s, const struct pinfold_exec_op
     if (!mem || !(po.options = options_again(r, &po, mem)) || pinfold_policy_load(&po, &policy, NULL) < 0)
         return;
     struct pinfold_result planned = {
-        .policy = policy, .session = result->session, .box = result->box};
+        .policy = policy, .session = result->session, .box = result->box, .terms = result->terms};
     ask.cwd = o->cwd ? o->cwd : r->cwd;
     ask.cwd_said = true;
     if (is_the_same(policy, r) && storage_plan(&s->place, &ask, mem, &ignored) == 0 &&

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "run/asked/denied.h"
 #include "run/asked/inquiry.h"
 #include "run/asked/monitor.h"
 #include "run/report.h"
@@ -261,7 +262,10 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     keep.box.ssh = ssh_box(ssh);
     keep.box.gpg = gpg_box(ssh);
-    struct monitoring monitoring = {.policy = b->policy, .plan = prepared->plan};
+    const bool owned = b->place->scope && b->place->scope[0];
+    struct monitoring monitoring = {
+        .policy = b->policy, .plan = prepared->plan, .start_name = owned ? NULL : b->place->name};
+    keep.box.offer = denied_offer;
     if (b->policy->policy->monitor) {
         keep.box.explain = monitor_explain;
         keep.box.explain_ctx = &monitoring;
