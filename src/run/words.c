@@ -686,7 +686,8 @@ static bool special_denial(const struct denial *d, const struct policy *policy, 
         buf_text(out, "namespace: the command failed after it tried to map ids in a namespace of its own (browsers and "
                       "other sandboxes do): without CAP_SETFCAP the kernel does not map root a second time");
         begin_offer(out, ret_offer);
-        buf_text(out, "start pinfold as an ordinary user, or give the box another one with --user 1000:1000");
+        buf_text(out,
+                 "start pinfold as an ordinary user; for browsers another user in the box is enough: --user 1000:1000");
     } else if (same(d->kind, "namespace")) {
         buf_text(out, "namespace: the command failed after it tried to create a namespace (browsers and other "
                       "sandboxes do), which the box refuses");

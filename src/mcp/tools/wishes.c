@@ -1,6 +1,5 @@
 /* Options in a model's call: those that restrict the box apply, the user is asked about the others. */
 #include "mcp/tools/wishes.h"
-#include "mcp/tools/tool.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -190,20 +189,6 @@ void wishes_words(const struct mcp_job *j, const char *text, struct buf *out)
 
 /* ---- remedies */
 
-/* What of the tool's own, or of session_start's, the remedy is an argument of; false: the server's options alone would help. */
-static bool takes_options(const struct mcp_job *j, bool *ret_session)
-{
-    const struct tool *t = mcp_tool_find(j->tool);
-    *ret_session = t && t->sessions;
-    for (const struct tool_argument *a = t ? t->arguments : NULL; a && a->name; a++) {
-        if (same(a->name, "options"))
-            return true;
-        if (same(a->name, "directory")) /* an agent's box has the agent's policy */
-            return false;
-    }
-    return *ret_session;
-}
-
 /* {"NAME": VALUE}, as the argument `options` takes it. */
 static void put_wish(const struct pinfold_option_info *o, struct str value, struct buf *out)
 {
@@ -250,8 +235,8 @@ static size_t put_offer(struct str name, bool asks, struct buf *out)
 
 void wishes_remedy(const struct mcp_job *j, const char *remedy, const char *origin, struct buf *out)
 {
-    bool session, said = false;
-    const bool asks = takes_options(j, &session) && j->can_ask;
+    bool said = false;
+    const bool asks = j->offers != OFFERS_SERVER && j->can_ask;
     const size_t n = origin && origin[0] ? strlen(origin) : 0;
     for (const char *at = remedy; *at;) {
         if (n && strncmp(at, " (", 2) == 0 && strncmp(at + 2, origin, n) == 0 && at[2 + n] == ')') {
@@ -268,9 +253,9 @@ void wishes_remedy(const struct mcp_job *j, const char *remedy, const char *orig
         said = true;
     }
     if (said)
-        buf_text(out, !asks     ? " (an option of pinfold mcp, which the person can start it with)"
-                      : session ? " (of session_start, with 'recreate'; the person is asked)"
-                                : " (of this tool; the person is asked)");
+        buf_text(out, !asks                         ? " (an option of pinfold mcp, which the person can start it with)"
+                      : j->offers == OFFERS_SESSION ? " (of session_start, with 'recreate'; the person is asked)"
+                                                    : " (of this tool; the person is asked)");
 }
 
 /* All that is wished, in one sentence. */

@@ -35,11 +35,15 @@ struct job_place { /* shared by all calls; created before the first worker */
     char instance[80];    /* owner of this instance's names (owner.h) */
 };
 
+/* Where the caller of a tool can say an option of the policy: in the call, in session_start, or only the person at the server's start. */
+enum tool_offers { OFFERS_SERVER, OFFERS_CALL, OFFERS_SESSION };
+
 struct mcp_job {
     const struct job_place *place;
     int socket;
     unsigned number; /* of the call, for lines to the user */
     const char *tool;
+    enum tool_offers offers;
     const json_t *arguments;
     const char *client; /* owner of the sessions; one for stdio, an HTTP session's id */
     bool can_ask;       /* the client can ask the user */
