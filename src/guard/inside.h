@@ -570,6 +570,8 @@ bool denial_passes(struct shared *s, struct bucket *b, uint32_t *ret_dropped);
 uint32_t pid_inside(struct guard *g); /* the caller's own pid; 0: it is gone */
 /* Tells pinfold of a refusal that is no rule's (FRAME_BUILT). */
 void deny_built(struct guard *g, enum denial_action action, struct str path);
+/* Root's box: user 0 has no CAP_SETFCAP, without which the kernel maps it in no namespace below. */
+void deny_root_map(struct guard *g);
 /* clone and unshare with new namespaces, where the filter does not pass them: told, and -EPERM. */
 int deny_namespace(struct guard *g);
 int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why);

@@ -260,9 +260,9 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
             continue;
         }
         buf_free(&words);
-        words_denial(&r->denials[i], terms->policy, &words);
-        if (r->session)
-            words_in_session(&r->denials[i], r->session, terms->net, &words);
+        (void)words_denial(&r->denials[i], terms->policy, &words);
+        if (terms->start_name)
+            words_in_session(&r->denials[i], terms->start_name, terms->net, &words);
         say(o, PINFOLD_SAY_NOTE, &words);
         said++;
     }
@@ -333,7 +333,7 @@ struct run_caller { /* of the callbacks */
 static void denied(void *ctx, const struct denial *d)
 {
     const struct run_caller *c = ctx;
-    say_denied(c->o, d);
+    say_denied(c->o, d, c->policy->policy);
 }
 
 static void question(void *ctx, const struct box_question *q, bool *ret_allow, bool *ret_run)
@@ -566,6 +566,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
         return tell(error, &e, r);
     }
     result->terms = box_terms(result->prepared.plan);
+    result->terms.offer = denied_offer;
     if (!o.argv[0]) { /* the plan's memory with its words is given back; what is reported of the image stays */
         static const char *const unknown[] = {"the image's command", NULL};
         const struct plan *plan = result->prepared.plan;

@@ -211,6 +211,7 @@ struct inquiry_answer; /* protocol/inquiry.h */
  * A box to start, from the library or the session daemon to the builder. `start` is what the engine is given: the caller
  * fills in plan, argv, net_kept and spare, the supervisor everything else (run.c, start()).
  */
+struct box_terms;
 struct run_spec {
     const struct engine *engine;
     struct start_request start;
@@ -240,6 +241,8 @@ struct run_spec {
     void *meanwhile_ctx;
     int meanwhile_fd;
     const char *session, *scope; /* of a box that is kept: the session's name and owner, for the audit log; or NULL */
+    /* As in struct box_terms: of a box that is kept, for what its daemon reports. */
+    void (*offer)(const struct box_terms *terms, const struct box_result *r, const struct denial *d, struct buf *out);
 };
 
 /* 0 if the command ran (whatever its status), -errno with `e` if the start failed. */
@@ -319,6 +322,10 @@ struct box_terms {
     size_t n_others;
     bool monitor;                /* refusals by mounts, modes and the filter were told, too */
     const struct policy *policy; /* whose names are guarded; NULL: its session daemon knows */
+    /* By which the command line starts the command's session; NULL: there is none, or it has an owner of its own. */
+    const char *start_name;
+    /* Writes what would allow a refusal, in words for where the result is read; NULL: what the refusal itself says. */
+    void (*offer)(const struct box_terms *terms, const struct box_result *r, const struct denial *d, struct buf *out);
 };
 /* Of a plan; digests are there when plan_digests() has made them. */
 struct box_terms box_terms(const struct plan *plan);
