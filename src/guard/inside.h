@@ -532,7 +532,8 @@ void told_moved(struct guard *g, const struct place *from, const struct place *t
 void told_end(struct guard *g); /* reports all that still exists */
 
 /* point.c: mount points at guarded names. `p` is the name that `rule` guards. */
-bool point_may(struct guard *g, const struct place *p, const struct rule *rule); /* it may be created, empty */
+/* it may be created, empty, as a directory or a file */
+bool point_may(struct guard *g, const struct place *p, const struct rule *rule, bool directory);
 /* a .gitmodules is about to be created for that, not to be written */
 bool point_modules(struct guard *g, const struct place *p, int flags, unsigned mode);
 /* it was created so and is still empty */
