@@ -20,6 +20,7 @@
 #include "run/asked/monitor.h"
 #include "run/asked/reason.h"
 #include "run/layer/cow.h"
+#include "run/agent/agent_login.h"
 #include "run/nested.h"
 #include "run/planned.h"
 #include "run/report.h"
@@ -419,6 +420,7 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
     spec.control_fd = o->control_fd;
     spec.ssh = ssh_box(ssh);
     spec.gpg = gpg_box(ssh);
+    spec.browser = login_browser();
     struct monitoring monitoring = {.policy = result->policy, .plan = spec.start.plan, .names = o->foreground != 0};
     if (result->policy->policy->monitor) {
         spec.explain = monitor_explain;
