@@ -189,6 +189,8 @@ int main(int argc, char **argv)
         verb = (from = 3, verb_find("claude")); /* the name follows, behind options */
     else if (word && word[0] != '-' && (!verb || verb->id == VERB_START))
         verb = start_named(&a, word) ? verb_find("claude") : verb;
+    if (!verb && argc == 2 && strstr(word ? word : "", "://") && entry_in_box())
+        return open_outside(word); /* $BROWSER in the box of a login */
     if (word && word[0] != '-' && !verb)
         return unknown_verb(word);
     if (!verb && has_dashes(argc, argv))

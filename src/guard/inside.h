@@ -557,7 +557,8 @@ void branches_done(struct guard *g);
 bool branches_config(struct guard *g, struct str directory, struct str text);
 
 /* point.c: mount points at guarded names. `p` is the name that `rule` guards. */
-bool point_may(struct guard *g, const struct place *p, const struct rule *rule); /* it may be created, empty */
+/* it may be created, empty, as a directory or a file */
+bool point_may(struct guard *g, const struct place *p, const struct rule *rule, bool directory);
 /* a .gitmodules is about to be created for that, not to be written */
 bool point_modules(struct guard *g, const struct place *p, int flags, unsigned mode);
 /* it was created so and is still empty */

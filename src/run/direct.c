@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "backends/engine.h"
 #include "policy/set.h"
+#include "run/agent/agent_login.h"
 #include "run/asked/denied.h"
 #include "run/asked/guess.h"
 #include "run/asked/env_seen.h"
@@ -420,6 +421,7 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
     spec.control_fd = o->control_fd;
     spec.ssh = ssh_box(ssh);
     spec.gpg = gpg_box(ssh);
+    spec.browser = login_browser();
     struct monitoring monitoring = {.policy = result->policy, .plan = spec.start.plan, .names = o->foreground != 0};
     if (result->policy->policy->monitor) {
         spec.explain = monitor_explain;

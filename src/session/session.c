@@ -277,6 +277,7 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
     }
     cow_notes(&keep.box, b->layer);
     keep.box.answer = inquiry_answer;
+    keep.nested = nested_in_box();
     keep.box.answer_ctx = b->policy;
     keep.env = own_environment(prepared->plan, mem);
     keep.cwd = arena_text(mem, prepared->plan->cwd);
@@ -682,7 +683,7 @@ int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_s
     }
     if (r < 0) {
         pinfold_session_free(s);
-        return tell(error, &e, nested_keeps_nothing(&e, r));
+        return tell(error, &e, r);
     }
     adopt_limits(s, &policy->policy->limits);
     *ret = s;

@@ -13,6 +13,7 @@ struct keep_ask {
     const char *stopped; /* file that says that the session ended regularly, and by which limit, if any */
     const char *record;  /* its record: if that is gone, or another session's, this session ends */
     int report;          /* for one sessiond_report; owned */
+    bool nested;         /* it lives in a box: the guard around that one makes every connection */
     int lock; /* of the session's directory (flock), shared with the starter: released once the session runs; -1 */
 };
 /* What the process that started the daemon reads: whether the session runs. */

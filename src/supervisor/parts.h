@@ -402,6 +402,9 @@ void network_end(struct box *b);
 void publish_none(struct box *b);
 int publish_begin(struct box *b);
 void publish_started(struct box *b);
+/* A login's box: whether `port` of 127.0.0.1 leads there, or can from now on; and that it does. 0, or -errno: -EADDRINUSE. */
+bool publish_can(const struct box *b, uint16_t port);
+int publish_more(struct box *b, uint16_t port);
 void publish_end(struct box *b); /* call when the box has ended: first sends what clients have not read yet */
 
 /* The filters of the ssh-agent and the gpg-agent (supervisor/network/filters.c), likewise. */

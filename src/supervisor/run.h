@@ -206,6 +206,14 @@ struct box_gpg {
     const char *agent;
 };
 
+/* Of a login's box: the addresses that a person is asked to have opened in a browser outside, and who opens one. */
+struct box_browser {
+    const char *agent;                       /* as messages name it */
+    const char *const *hosts;                /* match/url.h; NULL-terminated */
+    int (*open)(void *ctx, const char *url); /* 0, or -errno */
+    void *ctx;
+};
+
 struct inquiry_answer; /* protocol/inquiry.h */
 /*
  * A box to start, from the library or the session daemon to the builder. `start` is what the engine is given: the caller
@@ -229,9 +237,10 @@ struct run_spec {
     /* Answers where no rule decides; may be NULL. `ret_run`: the answer holds for the rest of the run. */
     void (*on_question)(void *ctx, const struct box_question *q, bool *ret_allow, bool *ret_run);
     void *ctx;
-    bool leave;                /* the process exits next: do not wait for cleanup */
-    const struct box_ssh *ssh; /* borrowed; NULL: none */
-    const struct box_gpg *gpg; /* likewise */
+    bool leave;                        /* the process exits next: do not wait for cleanup */
+    const struct box_ssh *ssh;         /* borrowed; NULL: none */
+    const struct box_gpg *gpg;         /* likewise */
+    const struct box_browser *browser; /* likewise */
     int control_fd; /* a connected stream socket with JSON lines (supervisor/network/control.c), borrowed; 0: none */
     /* Called once, when the command has run for a while, so that the caller can free memory needed for the start. */
     void (*lasting)(void *ctx);
