@@ -113,9 +113,11 @@ static void tell(int dir, const char *real, const struct project_seen *seen, con
     printf("wrote: " PROJECT_FILE "%s%s\n", trusted ? ", trusted as it is" : "",
            done->ignored ? "; .gitignore has a line for its backups" : "");
     tell_dangers(dir, real);
+    auto_buf struct buf shown = BUF(5 * PATH_MAX);
+    utf8_safe(&shown, str_of(real));
     printf(done->image ? "next:  pinfold build-base, once for all projects; pinfold build and pinfold shell, in %s\n"
                        : "next:  pinfold shell, in %s\n",
-           real);
+           buf_cstr(&shown));
 }
 
 /* The engine that was said, or that the person's own policy has; NULL: boxes need no image. False with a message. */

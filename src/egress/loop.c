@@ -132,7 +132,10 @@ static int deadlines(void)
     for (struct lookup *l = world.lookups, *after; l; l = after) {
         after = l->next;
         if (l->deadline <= world.now) {
-            lookup_late(l);
+            const uint64_t was = l->deadline;
+            lookup_ready(l); /* an answer may have come while this process got no processor */
+            if (l->conn && l->deadline == was)
+                lookup_late(l);
             return 0; /* the list may have changed: look again */
         }
         next = l->deadline < next ? l->deadline : next;

@@ -215,6 +215,7 @@ struct guard {
     bool again;        /* pidfd_getfd(2) is refused: descriptors are opened again (again.c) */
     bool memory_files; /* the caller's memory is read by /proc/TID/mem: process_vm_readv(2) is refused */
     bool deaf;         /* pinfold sends nothing any more */
+    bool watches;      /* puts in place what was written (gitdir.c), also after the end of the box */
     void (*files)(struct guard *g, int socket);
     void (*serve)(struct guard *g); /* a worker's main loop (dispatch.c) */
     uint32_t epoch;

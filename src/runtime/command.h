@@ -34,4 +34,4 @@ _Noreturn void init_leave(const struct runner *r, int status);
 int report_exit(int control, const struct job *job, int status, const struct rusage *usage);
 
 /* hunt.c: for boxes without a pid namespace. Sends `signal` to every descendant of this process. */
-void hunt(const struct runner *r, int signal);
+bool hunt(const struct runner *r, int signal);

@@ -20,9 +20,11 @@
 #include "sys/poll.h"
 #include "protocol/job.h"
 
-#define MAX_TEXT       (2u << 20)
-#define DEFAULT_GRACE  2000u   /* milliseconds */
-#define LAST_GRACE_US  500000u /* for a shell whose children are dead to say so */
+#define MAX_TEXT      (2u << 20)
+#define DEFAULT_GRACE 2000u /* milliseconds */
+#define LAST_GRACE_US                                                                                                  \
+    3000000u /* for a shell whose children are dead to say so, or it is ended: all it remembers is lost then */
+#define END_US         10000000u /* for its session daemon to say that it has ended */
 #define SLOW_CALLER_US 20000u
 
 struct stream {
@@ -267,7 +269,7 @@ static void due(struct run *r, uint64_t now)
         break;
     case KILL_SENT: /* the shell itself is what goes on */
         say_to(r, FRAME_END, 0, 0);
-        r->deadline = now + LAST_GRACE_US;
+        r->deadline = now + END_US;
         r->stage = END_SENT;
         break;
     case END_SENT:

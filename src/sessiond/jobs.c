@@ -182,6 +182,21 @@ static struct frame exit_frame(const struct session_job *j)
     return f;
 }
 
+/* False: it could not be sent. A client that is only slow gets it once it has read something. */
+static bool push_message(struct sessiond *k, unsigned i, const void *p, size_t n)
+{
+    struct attached *a = &attached[i];
+    struct epoll_event wanted = {.events = EPOLLIN | EPOLLOUT, .data.u64 = TICKET(SOURCE_ATTACHED, i)};
+    if (send(a->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+        return true;
+    a->full = errno == EAGAIN;
+    if (a->full)
+        (void)epoll_ctl(k->epoll, EPOLL_CTL_MOD, a->fd, &wanted);
+    else
+        detach(k, i);
+    return false;
+}
+
 static void push(struct sessiond *k, unsigned i)
 {
     struct {
@@ -196,25 +211,19 @@ static void push(struct sessiond *k, unsigned i)
         if (n == 0)
             break;
         m.f = (struct frame){.kind = FRAME_DATA, .a = (uint32_t)n};
-        if (send(a->fd, &m, sizeof m.f + n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-            a->full = errno == EAGAIN;
-            if (!a->full)
-                detach(k, i);
-            wanted.events |= EPOLLOUT;
-            if (a->full)
-                (void)epoll_ctl(k->epoll, EPOLL_CTL_MOD, a->fd, &wanted);
+        if (!push_message(k, i, &m, sizeof m.f + n))
             return;
-        }
         a->at += n;
+    }
+    if (j->ended) {
+        const struct frame f = exit_frame(j);
+        if (push_message(k, i, &f, sizeof f))
+            detach(k, i);
+        return;
     }
     if (a->full)
         (void)epoll_ctl(k->epoll, EPOLL_CTL_MOD, a->fd, &wanted);
     a->full = false;
-    if (j->ended) {
-        const struct frame f = exit_frame(j);
-        (void)send(a->fd, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL);
-        detach(k, i);
-    }
 }
 
 static void push_all(struct sessiond *k, const struct session_job *j)

@@ -20,7 +20,7 @@
 #define MAX_JOBS        256
 #define MAX_ATTACHED    64
 #define MAX_SHELLS      32
-#define SILENT_US       5000000u /* a connection that sends nothing is closed after this time */
+#define SILENT_US       30000000u /* a connection that sends nothing is closed after this time */
 #define NEVER           UINT64_MAX
 
 enum command_source {

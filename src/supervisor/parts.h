@@ -236,7 +236,7 @@ void systemd_leave(struct means *m);
 /* Makes a new name "pinfold-PID-START-N", and removes what dead pinfolds left in `parent`. */
 void group_name(char *ret, size_t n);
 void group_sweep(const char *parent);
-/* rmdir, waiting up to a second for the last members to exit. */
+/* rmdir, waiting for the last members to exit. */
 void group_remove(const char *dir);
 #define CPU_PERIOD_US 100000u /* the kernel's default */
 int group_write(const char *dir, const char *name, const char *value);
@@ -328,8 +328,9 @@ struct box {
     int fresh;
     uint64_t began, deadline /* timeout, then grace, then the builder's patience */;
     bool timed_out;
-    bool last_words; /* the command has ended; the box ends once its output on the terminal was read */
-    bool all_gone;   /* FRAME_GONE was received */
+    size_t
+        last_words; /* not 0: the command has ended; the box ends once its output on the terminal, at most so much, was read */
+    bool all_gone; /* FRAME_GONE was received */
     bool audit_given_up;
     enum stop_step { STOP_NONE, STOP_ASKED /* SIGTSTP was sent */, STOP_FORCED /* SIGSTOP was sent */ } stop;
     uint64_t stop_deadline; /* of that step */

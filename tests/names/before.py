@@ -30,6 +30,7 @@ HOSTILE = {
     "helper-by-name": ("git config credential.helper evil", "credential.helper", False),
     "alias": ("git config alias.st '!touch /x'", "alias.st", False),
     "remote": ("git config remote.origin.url 'ext::sh -c x'", "remote.origin.url", False),
+    "remote-option": ("git config 'remote.--upload-pack=x.url' y", "remote.--upload-pack=x.url", False),
     "leave-for-such": ("git config protocol.ext.allow always", "protocol.ext.allow", False),
     "submodule": ("git config submodule.x.update '!touch /x'", "submodule.x.update", False),
     "steps-of-a-rebase": ("echo 1 > a; git commit -qam 1; echo 2 > a; git commit -qam 2; GIT_SEQUENCE_EDITOR='echo break >' git rebase -q -i HEAD~1; "

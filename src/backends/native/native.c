@@ -402,7 +402,7 @@ void engine_kill(const struct started *s)
  */
 static void native_finish(struct started *s)
 {
-    enum { BUILD_PATIENCE_MS = 2000 };
+    enum { BUILD_PATIENCE_MS = 10000 };
     struct pollfd p = {.fd = s->pidfd, .events = POLLIN};
     struct timespec patience = {BUILD_PATIENCE_MS / 1000, 0};
     siginfo_t info;

@@ -56,6 +56,9 @@ static void in_place(struct program_search *s, const char *place)
 {
     glob_t found;
     const char *pattern = arena_printf(s->mem, "%s%s", place[0] == '~' ? s->home : "", place + (place[0] == '~'));
+    const char *said = strstr(buf_cstr(&s->tried), place);
+    if (said && (!said[strlen(place)] || said[strlen(place)] == ','))
+        return; /* a definition may name one of the usual places */
     buf_printf(&s->tried, ", %s", place);
     if (!pattern || glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
         return;

@@ -160,7 +160,7 @@ struct live {
     size_t n_rules, room;
     bool policy_allows; /* the policy's allow rules are in force (until replaced) */
     uint32_t tickets;
-    uint64_t who_us; /* time spent on identifying clients, */
+    uint64_t who_us; /* processor time spent on identifying clients, */
     uint64_t who_at; /* as of this time; decays */
     struct question questions[EGRESS_MAX_QUESTIONS];
     uint32_t questions_asked;
