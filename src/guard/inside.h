@@ -267,6 +267,7 @@ struct guard {
     uint32_t moves; /* shared.moves when it was looked at */
     struct seccomp_notif n;
     struct target *who;
+    struct target passing; /* of an unknown thread (target_likely()) */
     struct place from, to;
     struct object object;
     struct hold holds[HOLDS_MAX];
@@ -291,7 +292,8 @@ struct guard {
 
 enum file_system { FS_ORDINARY = 1, FS_PROC, FS_PTS };
 
-/* Sets g->who without asking whether a known thread has ended: for what is thrown away then. */
+/* Sets g->who without asking whether a known thread has ended, and opens nothing of an unknown one: for what is thrown away then. Its
+   memory can be read where process_vm_readv(2) is permitted. */
 void target_likely(struct guard *g);
 /* sets g->who; -ENOENT if it is gone */
 int target_find(struct guard *g);                     /* of pid 1 in the guard's /proc; 1 if unknown */
@@ -640,6 +642,8 @@ bool quiet_call(struct guard *g);
 bool quiet_masked(const struct guard *g, const char *path, size_t n, bool *ret_clear);
 /* What the call names, nothing, was found to be at `path`; `clear` as quiet_masked() has said. */
 void quiet_keep(struct guard *g, int dir, const char *text, const char *path, bool clear);
+/* Of the program at `text`, and of the one that interprets it, there was nothing to tell. */
+void quiet_program(struct guard *g, const char *text);
 
 /* workers.c */
 int worker_own(struct guard *g);       /* opens descriptors and sets the working directory, which are per process */

@@ -115,6 +115,7 @@ struct plan_ask {
      * stored; such places are private and vanish with the box.
      */
     const char *storage, *volume;
+    bool redirects;      /* a thorough probe tries how connections are redirected, though this policy has no network */
     uint32_t grants;     /* ms that somebody has to allow a write while the command runs; 0: nobody is asked */
     const char *session; /* its name, for a container engine's own lists; NULL: none. Not part of a digest */
     /*

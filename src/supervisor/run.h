@@ -245,8 +245,9 @@ struct run_spec {
     /* Called once, when the command has run for a while, so that the caller can free memory needed for the start. */
     void (*lasting)(void *ctx);
     void *lasting_ctx;
-    /* Called now and then while the box lives, in a process of its own that has no descriptor but this one (meanwhile.c); may be NULL. */
-    void (*meanwhile)(void *ctx);
+    /* Called now and then while the box lives, in a process of its own that has no descriptor but this one (meanwhile.c); may be NULL.
+       True: something was new, so that it is called again soon. */
+    bool (*meanwhile)(void *ctx);
     void *meanwhile_ctx;
     int meanwhile_fd;
     const char *session, *scope; /* of a box that is kept: the session's name and owner, for the audit log; or NULL */

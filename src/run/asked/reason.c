@@ -25,7 +25,9 @@ extern char **environ;
 int reason_ask(const struct pinfold_policy *p, enum why_act act, const char *target, struct arena *mem, struct why *ret,
                struct prepared *ret_plan, struct err *e)
 {
-    struct plan_ask ask = {.cwd = planned_directory(p), .environ = (const char *const *)environ};
+    struct plan_ask ask = {.cwd = planned_directory(p),
+                           .environ = (const char *const *)environ,
+                           .redirects = act == WHY_CONNECT}; /* a remedy may bring a network */
     int r = cow_shown(p, &ask) < 0 ? err_sys(e, ERR_SYSTEM, ENOMEM, "why") : prepare(p, &ask, true, ret_plan, e);
     if (r < 0)
         return r;
