@@ -278,7 +278,8 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
     }
     if (left) {
         buf_free(&words);
-        buf_printf(&words, "%zu more were denied; list them with: pinfold log", left);
+        buf_printf(&words, "%zu more were denied; list %s with: pinfold log", left,
+                   r->denials_dropped ? "the first of them" : "them");
         say(o, PINFOLD_SAY_NOTE, &words);
     }
     say_left(o, r);

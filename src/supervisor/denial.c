@@ -2,7 +2,8 @@
  * Denials: from the guard's frames, the egress proxy (network.c) and limits, to the result and the audit log.
  *
  * The box decides how many there are, so everything is bounded: equal denials are kept once, at most MAX_DENIALS are
- * kept, the rest is counted. Only kept ones are reported and logged.
+ * kept, the rest is counted. Only kept ones are reported and logged, and at the end how many more there were. A session begins
+ * anew an hour after the first of those that it keeps, so that nothing that a box did makes its log blind.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,8 @@
 #include "supervisor/parts.h"
 #include "supervisor/sink.h"
 #include "protocol/guard_table.h"
+
+#define AGAIN_MS 3600000u
 
 static const char *const actions[] = {
     [DENIAL_CREATE] = "create",
@@ -167,9 +170,31 @@ bool box_result_deny(struct box_result *r, const struct denial *d)
     return true;
 }
 
+/* The log does not say less than there was without saying so. */
+static void log_dropped(struct box *b)
+{
+    char kind[] = "log", action[] = "dropped", target[64], rule[] = "256 refusals of a run, or of an hour of a session",
+         origin[] = "every box", how[] = "limit";
+    snprintf(target, sizeof target, "%zu more refusals", b->result->denials_dropped);
+    if (b->result->denials_dropped && b->spec)
+        denial_log(b, &(struct denial){kind, action, target, rule, origin, how, 0});
+}
+
+static void begin_anew(struct box *b)
+{
+    struct box_result *r = b->result;
+    if (!b->sessiond || r->n_denials < MAX_DENIALS || now_ms_real() - r->denials[0].when_ms < AGAIN_MS)
+        return;
+    log_dropped(b);
+    for (size_t i = 0; i < r->n_denials; i++)
+        free_denial(&r->denials[i]);
+    r->n_denials = r->denials_dropped = 0;
+}
+
 void denial_keep(struct box *b, const struct denial *d)
 {
     struct box_result *r = b->result;
+    begin_anew(b);
     if (b->sessiond && b->sessiond->denied)
         b->sessiond->denied(b->sessiond->ctx, d);
     if (!box_result_deny(r, d))
@@ -446,5 +471,6 @@ void denial_offline(struct box *b, bool told)
 
 void denial_end(struct box *b)
 {
+    log_dropped(b);
     b->audit = audit_close(b->audit);
 }
