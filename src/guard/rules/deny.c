@@ -51,12 +51,12 @@ static void report(struct guard *g, uint32_t kind, struct bucket *b, enum denial
                              .pid = pid_inside(g),
                              .session = g->who ? target_session(g) : 0,
                              .origin = rule ? rule->said->origin : 0,
-                             .rule = rule ? rule->index : UINT32_MAX};
+                             .rule = rule ? rule->index : UINT32_MAX,
+                             .lost = dropped};
     size_t room = sizeof f.text - 512 - DENIAL_ARGV;
     size_t n = path.n < room ? path.n : room;
     memcpy(f.text, path.p, n);
-    int more = dropped ? snprintf(f.text + n + 1, 500, "%.400s (%u more were not reported)", why, dropped)
-                       : snprintf(f.text + n + 1, 500, "%.400s", why);
+    const int more = snprintf(f.text + n + 1, 500, "%.400s", why);
     f.n = (uint32_t)(n + 1 + (size_t)more + 1);
     f.argv = g->who ? target_line(g, f.text + f.n) : 0;
     if (sys_send(g->report, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
