@@ -121,7 +121,6 @@ static const char *standpoint(void)
     return holds_home || same(here, "/") ? "/usr" : NULL;
 }
 
-/* One file for itself, without profile and layers around it. */
 /* A line with names in it that may be a stranger's. */
 static void print_shown(const char *text, const char *more)
 {
@@ -130,6 +129,7 @@ static void print_shown(const char *text, const char *more)
     printf("%s%s\n", buf_cstr(&line), more);
 }
 
+/* One file for itself, without profile and layers around it. */
 static int check_file(const struct ask *a, const char *file)
 {
     struct pinfold_error error = {0};

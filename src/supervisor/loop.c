@@ -14,15 +14,16 @@
 #include <time.h>
 #include <unistd.h>
 #include "supervisor/network/live.h"
+#include "sys/fd.h"
 #include "sys/poll.h"
 
-/* On a machine that has no time for them both take seconds. Whoever is not waited for is killed, and loses what it was about to
-   do: pid 1 a process that it has to end, the guard what the command wrote last (watchers_finish() in guard/dispatch.c). */
-#define ENDING_PATIENCE_US  5000000u  /* for pid 1 to end everything before the builder is killed */
-#define BUILDER_PATIENCE_US 20000000u /* for the builder, or the guard in its place, once pid 1 has ended */
-#define WORDS_PATIENCE_US   1000000u  /* for what the command wrote to its terminal while others hold that open */
-#define BACKGROUND_US       1000000u  /* how often to look whether we have come to the foreground */
-#define DEFAULT_GRACE_MS    2000u
+#define ENDING_PATIENCE_US                                                                                             \
+    10000000u /* for pid 1 to end before the builder is killed, on a machine that has no time for it */
+#define REST_PATIENCE_US                                                                                               \
+    40000000u /* then for what the guard still puts in place (guard_end): longer than it waits itself */
+#define LAST_WORDS_MAX   (256u << 10) /* more than a terminal holds: what comes after it was not the command's */
+#define BACKGROUND_US    1000000u     /* how often to look whether we have come to the foreground */
+#define DEFAULT_GRACE_MS 2000u
 
 /* What is killed reports no times: they are taken before. */
 static void look_at_cpu(struct box *b)
@@ -89,8 +90,9 @@ static void command_ended(struct box *b, int status)
         exec_ended(b);
     } else if (b->stage < STAGE_ENDING &&
                io_last_words(&b->io)) { /* the end of the box would take them along (runtime/init.c) */
-        b->last_words = true;
-        b->deadline = now_us() + WORDS_PATIENCE_US;
+        b->last_words = LAST_WORDS_MAX;
+        b->deadline = NEVER; /* however slowly the caller's terminal takes them */
+        question_drop_all(b, ANSWER_NOBODY);
     } else {
         loop_end_box(b);
     }
@@ -251,6 +253,14 @@ static bool read_control(struct box *b)
     }
 }
 
+/* To the checker; without one nobody has the other end, which is a no. */
+static void pass_moves(const struct box *b, int asker)
+{
+    const struct frame f = {.kind = FRAME_MOVES};
+    if (b->spec && b->spec->moves > 0)
+        (void)sys_send_fd(b->spec->moves, &f, sizeof f, asker, MSG_DONTWAIT);
+}
+
 static bool read_builder(struct box *b)
 {
     for (;;) {
@@ -282,6 +292,8 @@ static bool read_builder(struct box *b)
             grant_frame(b, fd);
         else if (n == sizeof f.frame && f.frame.kind == FRAME_INQUIRY && fd >= 0)
             inquiry_take(b, take_fd(&fd));
+        else if (n == sizeof f.frame && f.frame.kind == FRAME_MOVES && fd >= 0)
+            pass_moves(b, fd);
         else if (n == sizeof f.frame && f.frame.kind == FRAME_FRESH && fd >= 0 && b->sessiond && !b->fresh_given) {
             b->fresh = take_fd(&fd);
             b->fresh_given = true;
@@ -435,6 +447,11 @@ static void turn(struct box *b, struct relay *r, const struct pollfd *p, uint64_
     size_t k = relay_step(r, room > SIZE_MAX ? SIZE_MAX : (size_t)room, now);
     if (counted)
         b->io.out_bytes += k;
+    if (b->last_words && r == &b->io.relays[b->io.tty_out]) {
+        b->last_words -= k < b->last_words ? k : b->last_words - 1;
+        if (b->last_words == 1)
+            relay_stop(r);
+    }
 }
 
 static void move_bytes(struct box *b, const struct pollfd *p, uint64_t now)
@@ -483,8 +500,8 @@ static void due(struct box *b, uint64_t now)
         if (limit != BOX_LIMIT_NONE)
             loop_limit(b, limit);
     }
-    if (b->last_words && (b->deadline <= now || b->io.relays[b->io.tty_out].from < 0)) {
-        b->last_words = false;
+    if (b->last_words && (b->give_up_output || b->io.relays[b->io.tty_out].from < 0)) {
+        b->last_words = 0;
         loop_end_box(b);
     }
     if (b->deadline > now)
@@ -521,8 +538,8 @@ static void serve(struct box *b, const struct pollfd p[SLOTS])
     if (p[SLOT_CONTROL].revents && !read_control(b)) {
         b->started.control = close_fd(b->started.control);
         loop_end_box(b); /* pid 1 has ended; the builder follows, or is made to */
-        if (b->stage == STAGE_ENDING)
-            b->deadline = now_us() + BUILDER_PATIENCE_US;
+        if (b->deadline != NEVER)
+            b->deadline = now_us() + REST_PATIENCE_US;
         if (b->exec && b->stage != STAGE_GONE)
             gone(b);
     }

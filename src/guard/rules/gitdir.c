@@ -202,6 +202,11 @@ static int put_relative_path(struct guard *g, int dir, const char *name, struct 
 static int judge_text(struct guard *g, const struct gitconfig_ask *ask, struct buf *why)
 {
     int no = git_judge(ask, why);
+    if (no == 0 && ask->kind == GITCONFIG_REPOSITORY && !branches_config(g, ask->directory, ask->new_text)) {
+        if (why)
+            buf_text(why, "extensions.refStorage, where branches are checked (git.verify: required)");
+        no = -EACCES;
+    }
     if (no == 0 && ask->kind == GITCONFIG_REPOSITORY &&
         !module_text_fits(g, ask->directory, ask->old_text, ask->new_text)) {
         if (why)
@@ -297,6 +302,17 @@ int git_config_replace(struct guard *g, const struct place *from, const struct p
     return no;
 }
 
+int git_put_refs(struct guard *g, const struct place *from, const struct place *to, struct str text)
+{
+    struct sys_stat st;
+    int no = sys_stat_at(from->dir, from->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    if (no == 0)
+        no = put_in_place(g, to->dir, to->name, text, &st, true);
+    if (no == 0)
+        (void)sys_unlinkat(from->dir, from->name, 0);
+    return no;
+}
+
 /* ---- what is written in place: .gitmodules, when git checks out a tree, and the first configuration ---- */
 
 /* The file for the caller to write: nameless, with the present content (unless truncated) and permissions. */
@@ -323,7 +339,7 @@ static int nameless(struct guard *g, const struct place *p, int flags, unsigned 
 }
 
 #define UNBORN    (-1)
-#define SETTLE_MS 2000 /* for a watcher that hangs in a dead file system; this delays, but weakens nothing */
+#define SETTLE_MS 10000 /* for a watcher that hangs in a dead file system; this delays, but weakens nothing */
 
 static void woken(int signal)
 {
@@ -439,7 +455,7 @@ static _Noreturn void watch(struct guard *g, struct place *p, const struct rule 
                             struct watcher *w, int stand_in)
 {
     uint64_t open = 0;
-    g->outlasts = true;
+    g->watches = true;
     (void)sys_sigmask_swap(SIG_BLOCK, SYS_SIGNAL_BIT(SIGUSR1) | SYS_SIGNAL_BIT(SIGIO), &open);
     (void)signal(SIGUSR1, woken); /* via libc, because a handler needs its restorer */
     (void)signal(SIGIO, woken);
