@@ -27,7 +27,8 @@
 #define STORE    PUSH_IN_BOX "/repo"
 #define MOVES    PUSH_IN_BOX "/moves"
 #define UPSTREAM PUSH_IN_BOX "/upstream"
-#define TIPS     PUSH_IN_BOX "/tips"
+
+static const char tips_file[] = PUSH_IN_BOX "/tips"; /* of what is no new commit */
 
 enum { REFS_MAX = 64 << 20, COMMITS_MAX = 64 << 20, LIST_MAX = 4 << 20, SAID_MAX = 4096 };
 
@@ -191,7 +192,7 @@ static bool add_older(struct staging *s, struct str news, struct str listed, str
     }
     if (!older.n)
         return buf_ok(edges);
-    if (!ask_git(argv, ".", buf_view(&older), &lines) || !push_keep(TIPS, buf_view(&older)))
+    if (!ask_git(argv, ".", buf_view(&older), &lines) || !push_keep(tips_file, buf_view(&older)))
         return refuse_push(s, "it is no commit, or its history is not complete in the repository");
     for (struct str rest = buf_view(&lines); rest.n;) {
         struct str line = str_until(&rest, '\n');
@@ -343,7 +344,7 @@ static bool list_of_branch(struct staging *s, const struct gitpush_command *c, s
     static const char *const all[] = {"git", "rev-list", "--reverse", "--topo-order", "--stdin", NULL};
     static const char *const any[] = {"git", "rev-list", "--max-count=1", "--stdin", NULL};
     /* STORE has nothing before the tip: where its history ends it cannot be found to be known, and is judged. */
-    static const char *const tip_alone[] = {"git",           "--shallow-file", TIPS, "rev-list",
+    static const char *const tip_alone[] = {"git",           "--shallow-file", tips_file, "rev-list",
                                             "--max-count=1", "--stdin",        NULL};
     auto_buf struct buf in = BUF(REFS_MAX), new_ones = BUF(LIST_MAX), tip = BUF(LIST_MAX);
     buf_printf(&in, "%.*s\n%.*s%.*s", (int)c->new_id.n, c->new_id.p, (int)known.n, known.p, (int)others.n, others.p);
@@ -627,44 +628,6 @@ int push_moves(const struct gitpush_rules *rules)
     if (good)
         return PUSH_STAGED;
     return push_keep(PUSH_IN_BOX "/why", str_of(s.why)) ? PUSH_ANSWERED : PUSH_FAILED;
-}
-
-/* The only line of the list, as hooks_judge() has its words. */
-static int judge_only(char *const *words, char *line)
-{
-    auto_buf struct buf message = BUF(COMMITS_MAX);
-    char path[PATH_MAX], *list[4] = {line, NULL, NULL, NULL};
-    line[strcspn(line, "\n")] = 0;
-    for (size_t i = 1; i < 4; i++) {
-        char *space = strchr(list[i - 1], ' ');
-        if (!space)
-            return CHECK_REFUSED;
-        *space = 0;
-        list[i] = space + 1;
-    }
-    snprintf(path, sizeof path, PUSH_IN_BOX "/commits/%s", list[0]);
-    (void)push_recall(path, &message);
-    struct str rest = buf_view(&message), subject = str_until(&rest, '\n');
-    printf("%s %.*s\n", list[0], (int)(subject.n < 200 ? subject.n : 200), subject.p);
-    char *const judged[] = {words[0], words[1], words[2], list[0], list[2], list[1], list[3], NULL};
-    return hooks_judge(judged);
-}
-
-int push_check(const struct gitpush_rules *rules, char *const *words)
-{
-    auto_buf struct buf upstream = BUF(REFS_MAX), list = BUF(2 * LIST_MAX), why = BUF(LIST_MAX);
-    if (!push_recall(START_IN_BOX "/upstream", &upstream) || !push_keep(UPSTREAM, buf_view(&upstream)) ||
-        !push_keep(MOVES, str_of(words[3])))
-        return CHECK_REFUSED;
-    const int r = push_moves(rules);
-    if (r != PUSH_STAGED || !push_recall(PUSH_IN_BOX "/list", &list)) {
-        (void)push_recall(PUSH_IN_BOX "/why", &why);
-        printf("%s", buf_cstr(&why));
-        return fflush(stdout) == 0 ? CHECK_REFUSED : HOOKS_CANNOT;
-    }
-    if (!list.n)
-        return HOOKS_PASS;
-    return strchr(list.p, '\n') == list.p + list.n - 1 ? judge_only(words, list.p) : PUSH_STAGED;
 }
 
 /* ---- afterwards ---- */

@@ -202,7 +202,7 @@ static int put_relative_path(struct guard *g, int dir, const char *name, struct 
 static int judge_text(struct guard *g, const struct gitconfig_ask *ask, struct buf *why)
 {
     int no = git_judge(ask, why);
-    if (no == 0 && ask->kind == GITCONFIG_REPOSITORY && !branches_config(g, ask->directory, ask->new_text)) {
+    if (no == 0 && ask->kind == GITCONFIG_REPOSITORY && !rules_keep_refs(&g->rules, ask->directory, ask->new_text)) {
         if (why)
             buf_text(why, "extensions.refStorage, where branches are checked (git.verify: required)");
         no = -EACCES;
