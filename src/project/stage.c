@@ -279,35 +279,55 @@ static bool keep_pulled(struct buf *known, struct str pulled)
     return buf_ok(&kept) && buf_ok(known);
 }
 
+static const char *const pack_revs[] = {"git",      "-c", "pack.compression=0", "pack-objects", "--revs",
+                                        "--stdout", "-q", "--window=0",         "--threads=1",  NULL};
+static const char *const unpack_strict[] = {"git", "index-pack", "--stdin", "--strict", "--threads=1", NULL};
+
+/* All at once. Old objects that are not as git would make them now fail here, which says nothing. */
+static bool pull_together(struct staging *s, struct str edges, struct str ends, struct str news)
+{
+    auto_buf struct buf in = BUF(REFS_MAX);
+    buf_printf(&in, "%.*s%.*s%.*s", (int)ends.n, ends.p, (int)news.n, news.p, (int)edges.n, edges.p);
+    /* What comes before the edges is not there. Only until they are unpacked: a list of what is new needs to fail without it. */
+    bool good = buf_ok(&in) && (!edges.n || push_keep(STORE "/shallow", edges)) &&
+                pull_pack(s, pack_revs, unpack_strict, buf_view(&in));
+    return (!edges.n || unlink(STORE "/shallow") == 0) && good;
+}
+
+static bool pull_apart(struct staging *s, struct str edges, struct str ends, struct str news)
+{
+    static const char *const unpack[] = {"git", "index-pack", "--stdin", NULL};
+    auto_buf struct buf old = BUF(REFS_MAX), in = BUF(REFS_MAX);
+    buf_printf(&old, "%.*s%.*s", (int)ends.n, ends.p, (int)edges.n, edges.p);
+    buf_printf(&in, "%.*s--not\n%.*s", (int)news.n, news.p, (int)edges.n, edges.p);
+    return buf_ok(&old) && buf_ok(&in) && (!edges.n || pull_pack(s, pack_revs, unpack, buf_view(&old))) &&
+           pull_pack(s, pack_revs, unpack_strict, buf_view(&in));
+}
+
 /*
  * Fills STORE, which has nothing yet and no alternates: with the edges and all that they contain, with what joins them to what is known,
  * and with what is new. Of `known` and `others` those are left that are there.
  */
 static bool pull_objects(struct staging *s, struct buf *known, struct buf *others)
 {
-    static const char *const pack[] = {"git", "pack-objects", "--revs", "--stdout", "-q", NULL};
-    static const char *const unpack[] = {"git", "index-pack", "--stdin", NULL};
-    static const char *const strict[] = {"git", "index-pack", "--stdin", "--strict", NULL};
-    auto_buf struct buf edges = BUF(REFS_MAX), news = BUF(REFS_MAX), in = BUF(REFS_MAX), pulled = BUF(REFS_MAX);
+    auto_buf struct buf edges = BUF(REFS_MAX), news = BUF(REFS_MAX), ends = BUF(REFS_MAX), pulled = BUF(REFS_MAX);
     if (!find_new(s, buf_view(known), buf_view(others), &edges, &news))
         return false;
     if (!news.n)
         return true; /* other names for what protected branches are now */
     for (struct str rest = buf_view(&edges); rest.n;) {
         struct str id = str_until(&rest, '\n');
-        buf_printf(&in, "--shallow %.*s\n", (int)id.n, id.p);
+        buf_printf(&ends, "--shallow %.*s\n", (int)id.n, id.p);
     }
-    buf_str(&in, buf_view(&edges));
-    if (edges.n && !pull_pack(s, pack, unpack, buf_view(&in)))
+    if (!pull_together(s, buf_view(&edges), buf_view(&ends), buf_view(&news)) &&
+        !pull_apart(s, buf_view(&edges), buf_view(&ends), buf_view(&news)))
         return false;
+    if (access(STORE "/shallow", F_OK) == 0)
+        return refuse_push(s, "what was sent cannot be kept");
     if (!pull_chain(s, buf_view(known), buf_view(others), buf_view(&edges), &pulled))
         return false;
     buf_str(&pulled, buf_view(&edges));
-    buf_free(&in);
-    in = BUF(REFS_MAX);
-    buf_printf(&in, "%.*s--not\n%.*s", (int)news.n, news.p, (int)edges.n, buf_cstr(&edges));
-    return pull_pack(s, pack, strict, buf_view(&in)) && keep_pulled(known, buf_view(&pulled)) &&
-           keep_pulled(others, buf_view(&pulled));
+    return keep_pulled(known, buf_view(&pulled)) && keep_pulled(others, buf_view(&pulled));
 }
 
 /* For the hooks history ends with the parents of what is new: STORE has no more. `parents`: a line for each. */
