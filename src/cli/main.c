@@ -151,6 +151,15 @@ static int run_verb(struct ask *a)
     return verb_help(a);
 }
 
+/* The status of a verb that has printed something; a failure of stdio may have been at any line. */
+static int printed(int status, int failed)
+{
+    const bool whole = fflush(stdout) == 0 && !ferror(stdout);
+    if (!whole)
+        complain("cannot write all of the output to standard output");
+    return whole || status != STATUS_YES ? status : failed;
+}
+
 int main(int argc, char **argv)
 {
     struct ask a = {.verb = VERB_SHELL};
@@ -174,12 +183,14 @@ int main(int argc, char **argv)
     if (word && (same(word, "--version") || same(word, "-V")))
         word = "version";
     else if (word && (same(word, "--help") || same(word, "-h") || same(word, "--help=all")))
-        return help_print(VERB_HELP, strchr(word, '=') ? "all" : "");
+        return printed(help_print(VERB_HELP, strchr(word, '=') ? "all" : ""), STATUS_NO);
     verb = word && word[0] != '-' ? verb_find(word) : NULL;
     if (verb && same(verb->name, "agent") && argc > 2 && same(argv[2], "run"))
         verb = (from = 3, verb_find("claude")); /* the name follows, behind options */
     else if (word && word[0] != '-' && (!verb || verb->id == VERB_START))
         verb = start_named(&a, word) ? verb_find("claude") : verb;
+    if (!verb && argc == 2 && strstr(word ? word : "", "://") && entry_in_box())
+        return open_outside(word); /* $BROWSER in the box of a login */
     if (word && word[0] != '-' && !verb)
         return unknown_verb(word);
     if (!verb && has_dashes(argc, argv))
@@ -191,9 +202,10 @@ int main(int argc, char **argv)
     }
     a.verb = verb->id;
     verb_said = verb->name;
-    int status = (verb->id & (VERB_RUN | VERB_SHELL | VERB_EXEC | VERB_START)) != 0 ? STATUS_SANDBOX : STATUS_USAGE;
+    const bool runs = (verb->id & (VERB_RUN | VERB_SHELL | VERB_EXEC | VERB_START)) != 0;
+    int status = runs ? STATUS_SANDBOX : STATUS_USAGE;
     if (ask_parse(&a, argc - from > 0 ? argc - from : 0, argv + (argc < from ? argc : from)))
         status = a.help ? help_print(verb->id, a.help) : run_verb(&a);
     ask_free(&a);
-    return status;
+    return printed(status, runs ? STATUS_SANDBOX : STATUS_NO);
 }

@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 #include "sys/dialogue.h"
 
-#define ASK_TRIES 6 /* half a second each, while another program has the terminal */
+#define ASK_TRIES 20 /* half a second each, while another program has the terminal */
 
 static volatile sig_atomic_t interrupted;
 

@@ -121,6 +121,14 @@ static const char *standpoint(void)
     return holds_home || same(here, "/") ? "/usr" : NULL;
 }
 
+/* A line with names in it that may be a stranger's. */
+static void print_shown(const char *text, const char *more)
+{
+    auto_buf struct buf line = BUF(6 * PATH_MAX);
+    utf8_safe(&line, str_of(text));
+    printf("%s%s\n", buf_cstr(&line), more);
+}
+
 /* One file for itself, without profile and layers around it. */
 static int check_file(const struct ask *a, const char *file)
 {
@@ -144,7 +152,7 @@ static int check_file(const struct ask *a, const char *file)
         return fail(&error);
     pinfold_policy_free(policy);
     if (!a->quiet)
-        printf("%s: good\n", file);
+        print_shown(file, ": good");
     return STATUS_YES;
 }
 
@@ -329,7 +337,7 @@ int verb_trust(struct ask *a)
     if (pinfold_trust(a->words[0], a->remove, &text, &error) < 0)
         return fail(&error);
     if (!a->quiet)
-        printf("%s\n", text);
+        print_shown(text, "");
     free(text);
     return fflush(stdout) == 0 ? STATUS_YES : STATUS_NO;
 }

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -25,6 +26,7 @@
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -340,26 +342,42 @@ static int after_tmp(const struct attack_stage *s)
     snprintf(path, sizeof path, "/tmp/%s", s->abstract);
     return unlink(path) == 0 ? 0 : ENOENT;
 }
+/* Holds a lock for as long as it lives, or until somebody removes the file. */
+static _Noreturn void survivor(int fd, int ready)
+{
+    const struct timespec moment = {.tv_nsec = 20000000};
+    struct stat st;
+    (void)flock(fd, LOCK_EX);
+    (void)close(ready);
+    for (int i = 0; i < 3000 && fstat(fd, &st) == 0 && st.st_nlink; i++)
+        (void)nanosleep(&moment, NULL);
+    _exit(0);
+}
 static int survive(const struct attack_stage *s)
 {
-    (void)unlink(at(s, "work/survived"));
-    if (fork() != 0)
+    int ready[2], fd = open(at(s, "work/survived"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    char end;
+    if (fd < 0 || pipe2(ready, O_CLOEXEC) < 0)
+        return errno;
+    if (fork() != 0) {
+        (void)close(ready[1]);
+        (void)!read(ready[0], &end, 1);
         return 0;
+    }
     (void)setsid();
     for (int n = 1; n < 32; n++)
         (void)signal(n, SIG_IGN);
     if (fork() != 0)
         _exit(0);
-    for (int fd = 0; fd < 3; fd++)
-        (void)close(fd);
-    (void)usleep(200000);
-    (void)opens(at(s, "work/survived"), O_WRONLY | O_CREAT);
-    _exit(0);
+    for (int i = 0; i < 3; i++)
+        (void)close(i);
+    survivor(fd, ready[1]);
 }
 static int after_survive(const struct attack_stage *s)
 {
-    (void)usleep(400000);
-    return unlink(at(s, "work/survived")) == 0 ? 0 : ENOENT;
+    auto_fd int fd = open(at(s, "work/survived"), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    (void)unlink(at(s, "work/survived"));
+    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK ? 0 : ENOENT;
 }
 
 const struct attack attacks[] = {

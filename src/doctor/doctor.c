@@ -18,7 +18,7 @@
 #include "run/world.h"
 
 #define MAX_DOCTOR          (64u << 20)
-#define VERSION_PATIENCE_MS 3000u
+#define VERSION_PATIENCE_MS 10000u
 /* From cgroup_probe(), the same for every engine. */
 #define LIMITS_BY_GROUP (F(CGROUP_LIMITS) | F(LIMIT_MEMORY) | F(LIMIT_CPU) | F(LIMIT_PROCESSES) | F(LIMIT_DISK))
 

@@ -26,7 +26,7 @@ enum {
     SECRETS_READ = 64 << 10,
     SECRETS_FILES = 3000, /* that are read */
     SECRETS_MOST = 500,   /* that are listed */
-    SECRETS_MS = 1500
+    SECRETS_MS = 5000
 };
 
 extern char **environ;

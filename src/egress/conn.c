@@ -249,6 +249,13 @@ void conn_late(struct conn *c)
         return;
     }
     if (c->stage == STAGE_DIAL) {
+        struct sockaddr_storage peer;
+        socklen_t n = sizeof peer;
+        if (getpeername(c->server.fd, (struct sockaddr *)&peer, &n) ==
+            0) { /* in time, but this process got no processor */
+            conn_ready(c, false, EPOLLOUT);
+            return;
+        }
         source_close(&c->server);
         dial_next(c);
         relay_settle(c);

@@ -18,12 +18,12 @@ enum {
     ONE_SEGMENT = 1200,      /* bytes that any network takes in one packet */
     FIRST_BYTES = 20 << 10,  /* most client data kept before the connection is judged */
     HANDSHAKE_MS = 10000,    /* from accept to a judged destination: disconnects slow clients */
-    HOLD_MS = 1000,          /* longest time that a refusal waits until pinfold has identified the client */
-    UNHEARD_MS = 100,        /* after that, how long to wait for client data before the reset */
+    HOLD_MS = 5000,          /* longest time that a refusal waits until pinfold has identified the client */
+    UNHEARD_MS = 1000,       /* after that, how long to wait for client data before the reset */
     HOLDS = 512,             /* refusals of one box that wait at all */
     REFUSED_MS = 2000,       /* how long a "no" is remembered: programs try all addresses of a name in turn */
-    ASK_SLACK_MS = 3000,     /* pinfold times questions itself; this is a fallback */
-    ORIGIN_MS = 1000,        /* for a client to begin with HTTP, if the parent proxy accepts nothing else */
+    ASK_SLACK_MS = 10000,    /* pinfold times questions itself; this is a fallback */
+    ORIGIN_MS = 3000,        /* for a client to begin with HTTP, if the parent proxy accepts nothing else */
     DIAL_MS = 3000,          /* per address */
     MAX_CONNECTIONS = 30000, /* of one box; further ones are reset */
     MAX_NAMES = 60000,       /* fake IPs of one box; they are never reused */
@@ -37,7 +37,7 @@ enum {
     BULK_PIPES = 8,
     BULK_ROOM = 1 << 20, /* of each pipe */
     STARVED_MS = 50,     /* between checks of listeners while descriptors are exhausted */
-    ENDING_MS = 1000     /* for clients of published ports to receive the rest */
+    ENDING_MS = 10000    /* for clients of published ports to receive the rest */
 };
 
 enum source_kind {

@@ -132,7 +132,10 @@ static int deadlines(void)
     for (struct lookup *l = world.lookups, *after; l; l = after) {
         after = l->next;
         if (l->deadline <= world.now) {
-            lookup_late(l);
+            const uint64_t was = l->deadline;
+            lookup_ready(l); /* an answer may have come while this process got no processor */
+            if (l->conn && l->deadline == was)
+                lookup_late(l);
             return 0; /* the list may have changed: look again */
         }
         next = l->deadline < next ? l->deadline : next;
@@ -257,7 +260,7 @@ void egress_serve(const struct egress_ask *ask)
         sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) > 1;
     world.max_conns = connections_allowed();
     world.epoll = epoll_create1(EPOLL_CLOEXEC);
-    world.reach = calloc(ask->n_reach + 1, sizeof *world.reach);
+    world.reach = calloc((ask->publish ? EGRESS_MAX_REACH : ask->n_reach) + 1, sizeof *world.reach);
     if (world.epoll < 0 || !world.reach ||
         source_add(&world.listeners[EGRESS_SOCKETS], SOURCE_EVENTS, ask->events, EPOLLIN) < 0)
         _exit(1);

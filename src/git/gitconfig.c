@@ -261,13 +261,15 @@ int gitconfig_parse(struct str text, int (*each)(void *ctx, const struct gitconf
 enum sub { BARE /* section.name */, NAMED /* section.any.name */, EITHER };
 enum value {
     ANY,
-    URL,      /* a plain transport, or the name of a remote */
-    UPDATE,   /* what to do with a submodule, if not a command */
-    INSIDE,   /* a path inside the writable tree, only in a submodule's repository */
-    RELATIVE, /* a path below, without .. */
-    ACCESS,   /* git-lfs: method of authentication */
-    REMOTES,  /* locations or names of remotes, separated by spaces */
-    WORD      /* letters and digits: a format by name, not a location (files:///elsewhere) */
+    NO_OPTION, /* not an option: programs put it on git's command lines */
+    TAGOPT,    /* what is a remote's tagopt, and nothing else */
+    URL,       /* a plain transport, or the name of a remote */
+    UPDATE,    /* what to do with a submodule, if not a command */
+    INSIDE,    /* a path inside the writable tree, only in a submodule's repository */
+    RELATIVE,  /* a path below, without .. */
+    ACCESS,    /* git-lfs: method of authentication */
+    REMOTES,   /* locations or names of remotes, separated by spaces */
+    WORD       /* letters and digits: a format by name, not a location (files:///elsewhere) */
 };
 
 /* `names`: separated by spaces, " * " for all; those in `not` are still protected. */
@@ -280,16 +282,19 @@ struct passing {
 
 static const struct passing repository[] = {
     {"branch", NAMED, URL, " remote pushremote ", NULL},
-    {"branch", NAMED, ANY, " * ", " mergeoptions "}, /* options of git merge can name a program: --strategy */
+    {"branch", NAMED, ANY, " description ", NULL},
+    {"branch", NAMED, NO_OPTION, " * ", " mergeoptions "}, /* options of git merge can name a program: --strategy */
     {"branch", BARE, ANY, " autosetupmerge autosetuprebase sort ", NULL},
     {"remote", NAMED, URL, " url pushurl ", NULL},
-    {"remote", NAMED, ANY,
-     " fetch push mirror prune prunetags tagopt skipdefaultupdate skipfetchall promisor partialclonefilter "
+    {"remote", NAMED, TAGOPT, " tagopt ", NULL},
+    {"remote", NAMED, NO_OPTION,
+     " fetch push mirror prune prunetags skipdefaultupdate skipfetchall promisor partialclonefilter "
      "followremotehead gh-resolved ",
      NULL},
     {"remote", BARE, URL, " pushdefault ", NULL},
     {"remotes", BARE, REMOTES, " * ", NULL},
-    {"user", BARE, ANY, " name email signingkey useconfigonly ", NULL},
+    {"user", BARE, ANY, " name email useconfigonly ", NULL},
+    {"user", BARE, NO_OPTION, " signingkey ", NULL},
     {"author", BARE, ANY, " name email ", NULL},
     {"committer", BARE, ANY, " name email ", NULL},
     {"core", BARE, ANY,
@@ -300,7 +305,7 @@ static const struct passing repository[] = {
      "deltabasecachelimit packedgitlimit packedgitwindowsize packedrefstimeout filesreflocktimeout ",
      NULL},
     {"core", BARE, INSIDE, " worktree ", NULL},
-    {"init", BARE, ANY, " defaultbranch defaultobjectformat defaultrefformat ", NULL},
+    {"init", BARE, NO_OPTION, " defaultbranch defaultobjectformat defaultrefformat ", NULL},
     {"pull", BARE, ANY, " rebase ff ", NULL},
     {"push", BARE, ANY,
      " default autosetupremote followtags gpgsign recursesubmodules useforceifincludes negotiate usebitmaps "
@@ -321,13 +326,13 @@ static const struct passing repository[] = {
     {"rerere", BARE, ANY, " enabled autoupdate ", NULL},
     {"commit", BARE, ANY, " cleanup status verbose gpgsign ", NULL},
     {"tag", BARE, ANY, " sort gpgsign forcesignannotated ", NULL},
-    {"extensions", BARE, ANY,
+    {"extensions", BARE, NO_OPTION,
      " worktreeconfig objectformat compatobjectformat partialclone preciousobjects noop noop-v1 relativeworktrees ",
      NULL},
     {"extensions", BARE, WORD, " refstorage ", NULL},
     {"submodule", NAMED, URL, " url ", NULL},
     {"submodule", NAMED, UPDATE, " update ", NULL},
-    {"submodule", NAMED, ANY, " active branch ignore shallow fetchrecursesubmodules ", NULL},
+    {"submodule", NAMED, NO_OPTION, " active branch ignore shallow fetchrecursesubmodules ", NULL},
     {"submodule", BARE, ANY,
      " active recurse fetchjobs propagatebranches alternatelocation alternateerrorstrategy "
      "stickyrecursivesubmoduleclone ",
@@ -363,9 +368,10 @@ static const struct passing repository[] = {
      "wordregex dirstat ",
      NULL},
     {"log", BARE, ANY, " date decorate abbrevcommit follow showroot excludedecoration diffmerges ", NULL},
-    {"checkout", BARE, ANY, " defaultremote guess workers thresholdforparallelism ", NULL},
+    {"checkout", BARE, NO_OPTION, " defaultremote ", NULL},
+    {"checkout", BARE, ANY, " guess workers thresholdforparallelism ", NULL},
     {"clean", BARE, ANY, " requireforce ", NULL},
-    {"clone", BARE, ANY, " defaultremotename rejectshallow filtersubmodules ", NULL},
+    {"clone", BARE, NO_OPTION, " defaultremotename rejectshallow filtersubmodules ", NULL},
     {"receive", BARE, ANY,
      " denycurrentbranch denynonfastforwards denydeletes denydeletecurrent autogc unpacklimit fsckobjects "
      "shallowupdate advertisepushoptions advertiseatomic keepalive maxinputsize updateserverinfo hiderefs ",
@@ -384,7 +390,7 @@ static const struct passing repository[] = {
     {"am", BARE, ANY, " keepcr threeway ", NULL},
     {"grep", BARE, ANY, " linenumber patterntype extendedregexp threads fullname column ", NULL},
     {"gui", BARE, ANY, " geometry wmstate ", NULL},
-    {"gitflow", NAMED, ANY, " master develop feature bugfix release hotfix support versiontag ", NULL},
+    {"gitflow", NAMED, NO_OPTION, " master develop feature bugfix release hotfix support versiontag ", NULL},
     {"i18n", BARE, ANY, " commitencoding logoutputencoding ", NULL},
     {NULL, BARE, ANY, NULL, NULL},
 };
@@ -393,7 +399,7 @@ static const struct passing modules[] = {
     {"submodule", NAMED, RELATIVE, " path ", NULL},
     {"submodule", NAMED, URL, " url ", NULL},
     {"submodule", NAMED, UPDATE, " update ", NULL},
-    {"submodule", NAMED, ANY, " branch ignore shallow fetchrecursesubmodules ", NULL},
+    {"submodule", NAMED, NO_OPTION, " branch ignore shallow fetchrecursesubmodules ", NULL},
     {NULL, BARE, ANY, NULL, NULL},
 };
 
@@ -582,6 +588,10 @@ static bool value_passes(const struct gitconfig_ask *ask, enum value rule, struc
     switch (rule) {
     case ANY:
         return true;
+    case NO_OPTION:
+        return !str_starts(v, STR("-"));
+    case TAGOPT:
+        return str_is(v, "--tags") || str_is(v, "--no-tags");
     case URL:
         return plain_location(v);
     case UPDATE:
@@ -609,6 +619,10 @@ static bool passes(const struct gitconfig_ask *ask, const struct gitconfig_entry
     struct str section = {e->key.p, (size_t)(first - e->key.p)};
     struct str name = str_skip(e->key, (size_t)(last - e->key.p) + 1);
     enum sub sub = first == last ? BARE : NAMED;
+    /* `git fetch --all` gives the name of each remote to another git, which takes one that begins with a dash for an option
+       (--upload-pack=COMMAND), and one without a url for the url itself. */
+    if (sub == NAMED && !plain_location((struct str){first + 1, (size_t)(last - first) - 1}))
+        return false;
     for (const struct passing *p = ask->kind == GITCONFIG_MODULES ? modules : repository; p->section; p++) {
         if (!str_is(section, p->section) || (p->sub != EITHER && p->sub != sub) || !listed(p->names, name))
             continue;

@@ -36,7 +36,8 @@
 #define IDLE_MAX  2 /* workers that wait for the token; more would be woken in vain */
 #define HUNG_MS   10000
 #define WAIT_MS   2000
-#define ASK_EVERY 4 /* calls of one leader, until it asks whether others wait: each time costs a system call */
+#define REST_MS   30000 /* for watchers, who wait for locks themselves (names_lock.c, hold.c) */
+#define ASK_EVERY 4     /* calls of one leader, until it asks whether others wait: each time costs a system call */
 #define RULES_MAX (16u << 20) /* bytes of compiled rules */
 
 /* ---- one call ---- */
@@ -442,7 +443,7 @@ int guard_end_of_init(int init_pidfd)
    takes on a busy machine; watchers leave by themselves. */
 static void watchers_finish(struct guard *g)
 {
-    const uint64_t until = now_ms() + HUNG_MS;
+    const uint64_t until = now_ms() + REST_MS;
     while (atomic_load(&g->shared->watched) && now_ms() < until) {
         siginfo_t info = {0};
         struct pollfd p = {.fd = g->children, .events = POLLIN};
@@ -461,8 +462,10 @@ static int guard_end(struct guard *g)
     struct shared *s = g->shared;
     struct pollfd p = {.fd = g->init_pidfd, .events = POLLIN};
     siginfo_t info = {0};
-    if (sys_poll_ms(&p, 1, 0) > 0)
+    if (sys_poll_ms(&p, 1, 0) > 0) {
         watchers_finish(g);
+        (void)names_lock(g, true); /* who is between an act and the judgement that may undo it comes to its end */
+    }
     table_lock(s);
     for (size_t i = 0; i < WORKERS_MAX; i++)
         if (s->pids[i]) /* not waited for yet, so the pid is still ours */

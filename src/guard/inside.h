@@ -216,6 +216,7 @@ struct guard {
     bool again;        /* pidfd_getfd(2) is refused: descriptors are opened again (again.c) */
     bool memory_files; /* the caller's memory is read by /proc/TID/mem: process_vm_readv(2) is refused */
     bool deaf;         /* pinfold sends nothing any more */
+    bool watches;      /* puts in place what was written (gitdir.c), also after the end of the box */
     void (*files)(struct guard *g, int socket);
     void (*serve)(struct guard *g); /* a worker's main loop (dispatch.c) */
     uint32_t epoch;
@@ -266,6 +267,7 @@ struct guard {
     uint32_t moves; /* shared.moves when it was looked at */
     struct seccomp_notif n;
     struct target *who;
+    struct target passing; /* of an unknown thread (target_likely()) */
     struct place from, to;
     struct object object;
     struct hold holds[HOLDS_MAX];
@@ -290,7 +292,8 @@ struct guard {
 
 enum file_system { FS_ORDINARY = 1, FS_PROC, FS_PTS };
 
-/* Sets g->who without asking whether a known thread has ended: for what is thrown away then. */
+/* Sets g->who without asking whether a known thread has ended, and opens nothing of an unknown one: for what is thrown away then. Its
+   memory can be read where process_vm_readv(2) is permitted. */
 void target_likely(struct guard *g);
 /* sets g->who; -ENOENT if it is gone */
 int target_find(struct guard *g);                     /* of pid 1 in the guard's /proc; 1 if unknown */
@@ -554,7 +557,8 @@ int branches_ask(struct guard *g);
 void branches_done(struct guard *g);
 
 /* point.c: mount points at guarded names. `p` is the name that `rule` guards. */
-bool point_may(struct guard *g, const struct place *p, const struct rule *rule); /* it may be created, empty */
+/* it may be created, empty, as a directory or a file */
+bool point_may(struct guard *g, const struct place *p, const struct rule *rule, bool directory);
 /* a .gitmodules is about to be created for that, not to be written */
 bool point_modules(struct guard *g, const struct place *p, int flags, unsigned mode);
 /* it was created so and is still empty */
@@ -567,6 +571,8 @@ bool denial_passes(struct shared *s, struct bucket *b, uint32_t *ret_dropped);
 uint32_t pid_inside(struct guard *g); /* the caller's own pid; 0: it is gone */
 /* Tells pinfold of a refusal that is no rule's (FRAME_BUILT). */
 void deny_built(struct guard *g, enum denial_action action, struct str path);
+/* Root's box: user 0 has no CAP_SETFCAP, without which the kernel maps it in no namespace below. */
+void deny_root_map(struct guard *g);
 /* clone and unshare with new namespaces, where the filter does not pass them: told, and -EPERM. */
 int deny_namespace(struct guard *g);
 int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why);
@@ -634,6 +640,8 @@ bool quiet_call(struct guard *g);
 bool quiet_masked(const struct guard *g, const char *path, size_t n, bool *ret_clear);
 /* What the call names, nothing, was found to be at `path`; `clear` as quiet_masked() has said. */
 void quiet_keep(struct guard *g, int dir, const char *text, const char *path, bool clear);
+/* Of the program at `text`, and of the one that interprets it, there was nothing to tell. */
+void quiet_program(struct guard *g, const char *text);
 
 /* workers.c */
 int worker_own(struct guard *g);       /* opens descriptors and sets the working directory, which are per process */

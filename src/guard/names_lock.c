@@ -16,7 +16,7 @@
 
 #define NAMES_WRITER 0x80000000u
 #define LOCK_MS      20000
-#define END_MS       5000 /* once pid 1 has ended: what a command wrote last is still put in place (gitdir.c) */
+#define END_MS       10000 /* once pid 1 has ended: what a command wrote last is still put in place (gitdir.c) */
 
 uint64_t now_ms(void)
 {

@@ -128,9 +128,8 @@ static bool real_path(const char *path, char ret[PATH_MAX])
     for (;;) {
         const size_t n = strlen(head);
         if (n == 0 || realpath(head, real)) {
-            const char *rest = whole + n;
-            return !has_dots(rest) &&
-                   snprintf(ret, PATH_MAX, "%s%s", n == 0 || same(real, "/") ? "" : real, rest) < PATH_MAX;
+            const char *rest = whole + n, *first = n == 0 || same(real, "/") ? "" : real;
+            return !has_dots(rest) && snprintf(ret, PATH_MAX, "%s%s", *first || *rest ? first : "/", rest) < PATH_MAX;
         }
         if (errno != ENOENT)
             return false;
@@ -142,6 +141,12 @@ static bool real_path(const char *path, char ret[PATH_MAX])
         }
         *strrchr(head, '/') = 0;
     }
+}
+
+/* What the agent reads there is the host's, and no box has it: secrets of services, the variables of its own process. */
+static bool is_machines(const char *path)
+{
+    return hook_lies_in(path, "/proc") || hook_lies_in(path, "/run");
 }
 
 /* One name, `path`, whose directory exists. */
@@ -169,6 +174,10 @@ static bool judge_name(const char *action, const char *path, const char *project
         v->answer = same(text_at(root, "cause"), "read-only") && outside ? ASK_PERSON : REFUSE;
         snprintf(v->why, sizeof v->why, "pinfold: %s '%.1000s': %s (%s)", action, path, text_at(root, "reason"),
                  text_at(root, "rule"));
+    }
+    if (v->answer == NO_ANSWER && !writes && outside && is_machines(path)) {
+        v->answer = ASK_PERSON;
+        snprintf(v->why, sizeof v->why, "pinfold: '%.1000s' is this machine's; the box has its own", path);
     }
     pinfold_report_free(report);
     return true;
@@ -231,6 +240,71 @@ static bool judge_path(const char *path, bool writes, const char *project, struc
                                    : judge_new(real, project, v);
 }
 
+/* A path as the agent was given it. `home`: a leading `~` is the home, although such a name could be in the directory, too. */
+static void whole_path(const char *said, const char *cwd, bool home, char ret[2 * PATH_MAX])
+{
+    const char *at = getenv("HOME");
+    if (home && said[0] == '~' && (said[1] == '/' || !said[1]))
+        snprintf(ret, 2 * PATH_MAX, "%s%s", at ? at : "", said + 1);
+    else
+        snprintf(ret, 2 * PATH_MAX, "%s%s%s", said[0] == '/' ? "" : cwd, said[0] == '/' ? "" : "/", said);
+}
+
+/* Grep reads everything below a directory. */
+static bool judge_search(const char *said, const char *cwd, const json_t *input, const char *project,
+                         struct hook_verdict *v)
+{
+    static char path[2 * PATH_MAX], real[PATH_MAX], hidden[PATH_MAX];
+    struct stat st;
+    whole_path(said, cwd, said[0] == '~', path);
+    if (v->answer != NO_ANSWER || !real_path(path, real) || stat(real, &st) < 0 || !S_ISDIR(st.st_mode))
+        return true;
+    if (!hook_hidden_below(real, json_object_get(input, "glob") != NULL, project, hidden))
+        return false;
+    if (hidden[0]) {
+        v->answer = REFUSE;
+        snprintf(v->why, sizeof v->why,
+                 "pinfold: a search in '%.1000s' would read '%.1000s', which a rule hides; search in a directory "
+                 "without it, or with a command (grep -r), which leaves it out",
+                 real, hidden);
+    }
+    return true;
+}
+
+/* The agent leaves out the blanks at both ends of a path, of all alphabets: what stands there is no part of a name. */
+static bool has_blank_ends(const char *path)
+{
+    static const char *const blanks[] = {"\xc2\xa0",     "\xe1\x9a\x80", "\xe2\x80\x80", "\xe2\x80\x81", "\xe2\x80\x82",
+                                         "\xe2\x80\x83", "\xe2\x80\x84", "\xe2\x80\x85", "\xe2\x80\x86", "\xe2\x80\x87",
+                                         "\xe2\x80\x88", "\xe2\x80\x89", "\xe2\x80\x8a", "\xe2\x80\xa8", "\xe2\x80\xa9",
+                                         "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80", "\xef\xbb\xbf"};
+    const size_t n = strlen(path);
+    if (n == 0 || (unsigned char)path[0] <= ' ' || (unsigned char)path[n - 1] <= ' ')
+        return true;
+    for (size_t i = 0; i < sizeof blanks / sizeof *blanks; i++) {
+        const size_t k = strlen(blanks[i]);
+        if (n >= k && (memcmp(path, blanks[i], k) == 0 || memcmp(path + n - k, blanks[i], k) == 0))
+            return true;
+    }
+    return false;
+}
+
+static bool judge_said(const char *said, const char *cwd, bool writes, const char *project, struct hook_verdict *v)
+{
+    static char path[2 * PATH_MAX];
+    if (has_blank_ends(said)) {
+        v->answer = REFUSE;
+        snprintf(v->why, sizeof v->why,
+                 "pinfold: '%.1000s' is no path that can be judged: it begins or ends with a blank", said);
+        return true;
+    }
+    whole_path(said, cwd, true, path);
+    if (!judge_path(path, writes, project, v))
+        return false;
+    whole_path(said, cwd, false, path); /* both meanings of `~` */
+    return v->answer != NO_ANSWER || said[0] != '~' || judge_path(path, writes, project, v);
+}
+
 static bool judge(const json_t *question, struct hook_verdict *v)
 {
     static const struct {
@@ -243,7 +317,7 @@ static bool judge(const json_t *question, struct hook_verdict *v)
     const char *tool = json_string_value(json_object_get(question, "tool_name"));
     const char *cwd = json_string_value(json_object_get(question, "cwd"));
     const json_t *input = json_object_get(question, "tool_input");
-    static char project[PATH_MAX], path[2 * PATH_MAX], why[2 * PATH_MAX];
+    static char project[PATH_MAX], why[2 * PATH_MAX];
     if (!tool || !cwd || cwd[0] != '/' || !json_is_object(input)) {
         hook_say("the agent asks in a form that is not known");
         return false;
@@ -256,18 +330,18 @@ static bool judge(const json_t *question, struct hook_verdict *v)
         if (!same(tool, tools[i].tool))
             continue;
         const char *said = json_string_value(json_object_get(input, tools[i].path));
-        if (!said && !tools[i].writes)
+        if ((!said || !*said) && !tools[i].writes)
             said = cwd; /* Grep and Glob: the current directory */
         if (!said || strlen(said) >= PATH_MAX || strlen(cwd) >= PATH_MAX) {
             hook_say("%s has no path that can be judged", tool);
             return false;
         }
-        snprintf(path, sizeof path, "%s%s%s", said[0] == '/' ? "" : cwd, said[0] == '/' ? "" : "/", said);
         if (!hook_project(project, why, sizeof why)) {
             hook_say("%s", why);
             return false;
         }
-        return chdir(project) == 0 && judge_path(path, tools[i].writes, project, v);
+        return chdir(project) == 0 && judge_said(said, cwd, tools[i].writes, project, v) &&
+               (!same(tool, "Grep") || judge_search(said, cwd, input, project, v));
     }
     return true;
 }

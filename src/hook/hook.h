@@ -4,6 +4,7 @@
  *     settings.c     install, remove, status: changes of the agent's settings
  *     agent_shell.c  the program agent-shell, which the agent puts before each shell command: it runs the command in the box
  *     check.c        asked by the agent before it uses a tool: is agent-shell in force, may this file be read or written
+ *     search.c       which hidden files a search of the agent's own would read
  *     place.c        which project this is, by what no box and no repository has a say in
  *
  * What the person allowed or denied is judged by the agent on the command as the model wrote it: agent-shell comes after that.
@@ -29,6 +30,11 @@ bool hook_lies_in(const char *path, const char *tree);
 bool hook_in_box(void);
 /* The policy of its box. NULL: *error. */
 struct pinfold_policy *hook_policy(const char *project, struct pinfold_error *error);
+/*
+ * A hidden file, or a rule for such files, below the real path `path` of a directory; "" if there is none. `with_ignored`: also
+ * what git ignores. False if the policy cannot be had, with a sentence.
+ */
+bool hook_hidden_below(const char *path, bool with_ignored, const char *project, char ret[PATH_MAX]);
 
 /* settings.c. They print what they do; return an exit status (0, 1, or 2 for a mistake on the line). */
 struct hook_ask {

@@ -12,7 +12,7 @@
 #include "base/fd.h"
 #include "login/login.h"
 
-enum { OTHERS_MS = 3000, OTHERS_STEP_MS = 100, GROWTH = 128 << 10, WORDS_SHOWN = 120 };
+enum { OTHERS_MS = 10000, OTHERS_STEP_MS = 100, GROWTH = 128 << 10, WORDS_SHOWN = 120 };
 
 struct renewal {
     const struct login_ask *a;

@@ -51,7 +51,7 @@ static features needs_of(struct making *m)
                  F(FRESH_PROC) | F(NO_SURVIVORS) | F(SECCOMP) | F(SANDBOX);
     n |= m->any_hide ? F(HIDES) : 0;
     n |= m->any_depth_hide ? F(HIDES_ANY_DEPTH) : 0;
-    n |= m->n_mounts || m->policy->n_storages ? F(REMAP) : 0;
+    n |= m->n_mounts || p->n_mounts || p->n_storages ? F(REMAP) : 0;
     n |= (p->n_guards && p->guard != GUARD_OFF) || m->any_protect ? F(GUARD) : 0;
     n |= m->needs_cache ? F(CACHES) : 0;
     n |= p->user == USER_ROOT ? F(USER_ROOT) : 0;

@@ -67,6 +67,26 @@ struct path_context merge_context(const struct merge *m, const struct layer_text
 int merge_say(const struct merge *m, enum err_kind kind, const struct said *s, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Out of memory, as an error. */
+int merge_no_memory(const struct merge *m);
+/* What a message calls the text of a statement: the file, or the flag. */
+const char *merge_text_name(const struct merge *m, const struct said *s);
+/* The number of a new origin, for a rule of this statement; there is room for all. */
+uint32_t merge_origin(struct merge *m, const struct said *s);
+/* A copy that lives as long as the policy; NULL without memory. */
+const char *merge_keep(struct merge *m, struct str s);
+
+/* merge_paths.c */
+int merge_path(struct merge *m, const struct said *s, enum path_access a);
+int merge_mount(struct merge *m, const struct said *s);
+int merge_storage(struct merge *m, const struct said *s);
+/* The path of a statement, which is no pattern. */
+int merge_literal(struct merge *m, const struct said *s, struct path_text *ret);
+/* merge_keys.c */
+int merge_agent_keys(struct merge *m, const struct said *s);
+/* merge_order.c: by place, so that equal policies are equal arrays */
+void merge_order(struct policy *p);
+
 /* pinfold's own rules and their origin: the arrays have this much spare room. */
 #define OWN_ROOM 16
 

@@ -35,7 +35,7 @@ bool policy_is_found(const struct policy *p, uint32_t origin)
     return same(file, OWN_ORIGIN) || same(file, ENV_ORIGIN) || same(file, SSH_ORIGIN);
 }
 
-/* Number of rules for one fixed path each: they come first, sorted by path (merge.c). */
+/* Number of rules for one fixed path each: they come first, sorted by path (merge_order.c). */
 static size_t fixed_rules(const struct policy *p)
 {
     size_t low = 0, high = p->n_paths;

@@ -92,6 +92,26 @@ static bool has_image(const char *real)
     return image;
 }
 
+/* `directory/name` as the path that it is: --protect takes patterns. */
+static int put_protected(struct project_box *b, const char *directory, const char *name, char *why, size_t room)
+{
+    char path[PATH_MAX + SEED_PATH], literal[2 * sizeof path];
+    size_t n = 0;
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    for (const char *c = path; *c; c++) {
+        if (strchr("*?[]\\", *c))
+            literal[n++] = '\\';
+        literal[n++] = *c;
+    }
+    literal[n] = 0;
+    if (n >= sizeof *b->texts) {
+        snprintf(why, room, "the path '%s' is too long", directory);
+        return -EINVAL;
+    }
+    put(b, "protect", put_text(b, "%s", literal));
+    return 0;
+}
+
 /* What agent-sandbox protects, where the box works; what its configuration adds. */
 static int protect(struct project_box *b, const char *where, char *why, size_t room)
 {
@@ -99,9 +119,9 @@ static int protect(struct project_box *b, const char *where, char *why, size_t r
     static struct seed seed;
     int r = seed_read(b->options[0].value, &seed, why, room);
     for (size_t i = 0; r == 0 && i < sizeof names / sizeof *names; i++)
-        put(b, "protect", put_text(b, "%s/%s", where, names[i]));
+        r = put_protected(b, where, names[i], why, room);
     for (size_t i = 0; r == 0 && i < seed.n_paths; i++)
-        put(b, "protect", put_text(b, "%s/%s", where, seed.paths[i]));
+        r = put_protected(b, where, seed.paths[i], why, room);
     snprintf(b->ports, sizeof b->ports, "%s", seed.ports);
     return r;
 }
@@ -120,6 +140,8 @@ int project_box(const char *real, const char *branch, bool make, struct project_
         put(ret, "mount", put_text(ret, "%s/%s:" PROJECT_MARKER ":ro", real, policy ? PROJECT_FILE : PROJECT_SEED));
     if (branch || project_is(real))
         put(ret, "storage", PROJECT_HISTORY);
+    if (!branch)
+        put(ret, "may-lose", "remap"); /* where there are no mounts the checkout's box does without all of these */
     if (branch) {
         snprintf(ret->cwd, sizeof ret->cwd, SHELF_IN_BOX "/worktrees/");
         branch_word(branch, ret->cwd + strlen(ret->cwd));

@@ -29,7 +29,7 @@
 #include "sys/fd.h"
 #include "sys/process.h"
 
-enum { SERVED_AT_ONCE = 8, LOOK_MS = 200, FIRST_MS = 5000 };
+enum { SERVED_AT_ONCE = 8, LOOK_MS = 200, FIRST_MS = 30000 };
 
 /* ---- one connection ---- */
 

@@ -139,7 +139,7 @@ enum denial_action {
     DENIAL_GIT_CONFIG,
     DENIAL_GIT_BRANCH, /* a protected branch would move to what hooks have not passed */
     DENIAL_MOUNT,      /* of a file system, in a nested user namespace; its kind is the target */
-    DENIAL_NAMESPACE,  /* FRAME_BUILT: clone or unshare */
+    DENIAL_NAMESPACE,  /* FRAME_BUILT: clone or unshare; or DENIAL_ROOT_MAP is its text */
     DENIAL_OWNER,      /* FRAME_BUILT: the box has no such user or group */
     DENIAL_EXEC,       /* from here on FRAME_SEEN alone */
     DENIAL_SIGNAL,     /* the process's number is the target */

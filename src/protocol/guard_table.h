@@ -52,6 +52,8 @@ static_assert(sizeof(struct guard_rule) == 16, "a plan is read by another progra
  * trees there, too, until the box ends; it refuses if it cannot.
  */
 #define GUARD_TOLD_AT "/proc/self/pinfold-rules"
+/* The text of a DENIAL_NAMESPACE about a map of ids that was opened in root's box, where the kernel refuses every map. */
+#define DENIAL_ROOT_MAP "a map of user 0"
 
 struct guard_table {
     uint32_t n_rules;

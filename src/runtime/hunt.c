@@ -57,27 +57,29 @@ static size_t children_of(unsigned pid, int *found, size_t n)
     }
 }
 
-void hunt(const struct runner *r, int signal)
+bool hunt(const struct runner *r, int signal)
 {
     static int found[MOST];
-    if (r->scoped) { /* otherwise -1 would mean everything of this user */
-        (void)sys_kill(-1, signal);
-        return;
-    }
+    if (r->scoped) /* otherwise -1 would mean everything of this user */
+        return sys_kill(-1, signal) == 0;
     size_t n = children_of((unsigned)sys_getpid(), found, 0);
     for (size_t i = 0; i < n; i++) { /* grows meanwhile: the children's children */
         n = children_of((unsigned)found[i], found, n);
         (void)sys_kill(found[i], signal);
     }
+    return n > 0;
 }
 
 void hunt_down(const struct runner *r)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
-    enum { PATIENCE = 2000 }; /* processes that are not visible cannot be killed: without /proc this must end, too */
-    for (int tries = 0; tries < PATIENCE; tries++) {
+    /* Processes that are not visible cannot be killed: without /proc this must end, too. Those that were killed end once they
+       get a processor. */
+    enum { PATIENCE = 2000, SEEN_PATIENCE = 20000 };
+    bool seen = true;
+    for (int tries = 0; tries < (seen ? SEEN_PATIENCE : PATIENCE); tries++) {
         int pid;
-        hunt(r, SIGKILL);
+        seen = hunt(r, SIGKILL);
         do
             pid = sys_wait4(-1, NULL, WNOHANG | __WALL, NULL);
         while (pid > 0);

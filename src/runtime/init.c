@@ -98,7 +98,7 @@ static void signal_command(const struct init_box *b, int signal, uint32_t target
     int group = 0;
     if (target == SIGNAL_EVERYONE) {
         if (b->r->plan->tier)
-            hunt(b->r, signal);
+            (void)hunt(b->r, signal);
         else
             (void)sys_kill(-1, signal);
         return;

@@ -120,7 +120,7 @@ static int forget_volatile(int work)
 
 static int lock_work(int work)
 {
-    enum { PATIENCE = 5000 };
+    enum { PATIENCE = 20000 };
     int e = sys_flock(work, LOCK_EX | LOCK_NB);
     for (unsigned ms = 0; e == -EAGAIN && ms < PATIENCE; ms++) {
         (void)sys_poll_ms(NULL, 0, 1);

@@ -50,7 +50,7 @@ int inside_write(const struct session_place *p, const struct plan *plan, struct 
         r->remapped = is_remapped(&t);
         no = r->remapped ? write_table(path, &b) : 0;
     }
-    return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "cannot read the session's mount table '%s'", path) : 0;
+    return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "cannot write the session's mount table '%s'", path) : 0;
 }
 
 static bool says_path(const struct pinfold_exec_options *o)

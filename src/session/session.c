@@ -19,11 +19,13 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "run/asked/denied.h"
 #include "run/asked/inquiry.h"
 #include "run/asked/monitor.h"
 #include "run/report.h"
 #include "session/said.h"
 #include "backends/engine.h"
+#include "survey/owner.h"
 #include "survey/survey.h"
 #include "sessiond/sessiond.h"
 #include "session/ask.h"
@@ -40,9 +42,11 @@
 #include "sys/process.h"
 #include "protocol/keep.h"
 
-#define STOP_PATIENCE_MS   5000
-#define REBIND_TRIES       100 /* of 10 ms */
-#define KEEPER_PATIENCE_US 300000
+#define STOP_PATIENCE_MS  60000 /* longer than a box may take to end (supervisor/loop.c) */
+#define STOPPED_MS        5000  /* then one that is still stopped, by a tracer, is waited for no longer */
+#define OVER_TRIES        1000  /* of 10 ms */
+#define REBIND_TRIES      1000  /* of 10 ms */
+#define KEEPER_PATIENCE_S 10
 
 extern char **environ;
 
@@ -132,7 +136,7 @@ bool session_over(const struct session_place *p, struct arena *mem, struct sessi
         return false;
     if (record_read(p, mem, &r, &ignored) < 0)
         return true;
-    for (int i = 0; i < 200 && record_is_alive(&r); i++)
+    for (int i = 0; i < OVER_TRIES && record_is_alive(&r); i++)
         (void)nanosleep(&pause, NULL);
     (void)ended_by(p, ret);
     return true;
@@ -262,7 +266,10 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     keep.box.ssh = ssh_box(ssh);
     keep.box.gpg = gpg_box(ssh);
-    struct monitoring monitoring = {.policy = b->policy, .plan = prepared->plan};
+    const bool owned = b->place->scope && b->place->scope[0];
+    struct monitoring monitoring = {
+        .policy = b->policy, .plan = prepared->plan, .start_name = owned ? NULL : b->place->name};
+    keep.box.offer = denied_offer;
     if (b->policy->policy->monitor) {
         keep.box.explain = monitor_explain;
         keep.box.explain_ctx = &monitoring;
@@ -270,6 +277,7 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
     }
     cow_notes(&keep.box, b->layer);
     keep.box.answer = inquiry_answer;
+    keep.nested = nested_in_box();
     keep.box.answer_ctx = b->policy;
     keep.env = own_environment(prepared->plan, mem);
     keep.cwd = arena_text(mem, prepared->plan->cwd);
@@ -506,7 +514,7 @@ enum { FOUND, OTHER_POLICY, OTHER_IMAGE, OTHER_VERSION, OTHER_LAYER, NOT_THERE }
 /* Whether what was asked for is what the session runs under; an image's name may have come to mean another one. */
 static int compare(const struct pinfold_session *s, const struct policy *policy, int *ret, struct err *e)
 {
-    char digest[65];
+    char digest[65], values[65];
     const char *asked = policy->engine, *id = NULL;
     const char *name = asked && !same(asked, "auto") ? asked : s->record.engine;
     const struct engine *engine = engine_by_name(name);
@@ -516,6 +524,10 @@ static int compare(const struct pinfold_session *s, const struct policy *policy,
     if (r < 0)
         return r;
     *ret = same(digest, s->record.policy_digest) ? FOUND : OTHER_POLICY;
+    record_values(&s->record, policy, values);
+    const char *kept = s->record.values_digest;
+    if (*ret == FOUND && kept && kept[0] && !same(values, kept))
+        *ret = OTHER_POLICY;
     if (*ret == FOUND || !id || !s->record.image || same(id, s->record.image))
         return 0;
     r = policy_digest(policy, name, s->record.image, digest, e);
@@ -671,7 +683,7 @@ int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_s
     }
     if (r < 0) {
         pinfold_session_free(s);
-        return tell(error, &e, nested_keeps_nothing(&e, r));
+        return tell(error, &e, r);
     }
     adopt_limits(s, &policy->policy->limits);
     *ret = s;
@@ -728,7 +740,9 @@ static int stop_living(const struct session_place *p, struct arena *mem, struct 
     auto_fd int owner = sys_pidfd_open(r.pid, 0);
     if (owner < 0 || !record_is_alive(&r)) /* in this order: the descriptor is of the process that was judged */
         return 0;
-    if (sys_pidfd_kill(owner, SIGTERM) == 0 && wait_for_end(owner, STOP_PATIENCE_MS) == 0)
+    if (sys_pidfd_kill(owner, SIGTERM) == 0 && sys_pidfd_kill(owner, SIGCONT) == 0 &&
+        (wait_for_end(owner, STOPPED_MS) == 0 ||
+         (!process_is_stopped(r.pid) && wait_for_end(owner, STOP_PATIENCE_MS) == 0)))
         return 0;
     (void)sys_pidfd_kill(owner, SIGKILL); /* and the box with it */
     if (wait_for_end(owner, STOP_PATIENCE_MS) == 0)
@@ -856,13 +870,13 @@ static void put_asked(struct json *j, const struct record *r)
     json_object_end(j);
 }
 
-/* What its session daemon says of it; null when that does not answer at once. */
-static void put_now(struct json *j, const struct session_place *p)
+/* What its session daemon says of it; null when that does not answer. */
+static void put_now(struct json *j, const struct session_place *p, int pid)
 {
-    const struct timeval patience = {0, KEEPER_PATIENCE_US};
+    const struct timeval patience = {KEEPER_PATIENCE_S, 0};
     auto_buf struct buf said = BUF(MAX_ANSWER_TEXT);
     struct err ignored = {0};
-    auto_fd int fd = place_connect(p);
+    auto_fd int fd = process_is_stopped(pid) ? -1 : place_connect(p);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
         ask_send(fd, (struct keep_request){.op = KEEP_SHOW}, STR(""), NULL, 0, &ignored) < 0 ||
         ask_answer(fd, NULL, &said, &ignored) < 0 || said_put(j, "now", buf_view(&said)) < 0)
@@ -888,7 +902,7 @@ static void put_session(struct json *j, const struct session_place *p, const str
     put_time(j, "created", r->created);
     json_text(j, "policy_digest", r->policy_digest);
     if (alive)
-        put_now(j, p);
+        put_now(j, p, r->pid);
     if (whole) {
         json_text(j, "plan_digest", r->plan_digest);
         json_text(j, "state_dir", p->state);

@@ -20,9 +20,11 @@
 #include "sys/poll.h"
 #include "protocol/job.h"
 
-#define MAX_TEXT       (2u << 20)
-#define DEFAULT_GRACE  2000u   /* milliseconds */
-#define LAST_GRACE_US  500000u /* for a shell whose children are dead to say so */
+#define MAX_TEXT      (2u << 20)
+#define DEFAULT_GRACE 2000u /* milliseconds */
+#define LAST_GRACE_US                                                                                                  \
+    3000000u /* for a shell whose children are dead to say so, or it is ended: all it remembers is lost then */
+#define END_US         10000000u /* for its session daemon to say that it has ended */
 #define SLOW_CALLER_US 20000u
 
 struct stream {
@@ -102,7 +104,7 @@ static int ask_for_shell(const struct pinfold_exec_options *o, int conn, struct 
     return ask_send(conn, (struct keep_request){.op = KEEP_SHELL}, buf_view(&both), NULL, 0, e);
 }
 
-static int take_ends(struct run *r, uint32_t *ret_how, struct err *e)
+static int take_ends(struct run *r, uint32_t *ret_how, uint32_t *ret_shell, struct err *e)
 {
     struct {
         struct frame f;
@@ -136,6 +138,7 @@ static int take_ends(struct run *r, uint32_t *ret_how, struct err *e)
     r->streams[0].from = fds[1];
     r->streams[1].from = fds[2];
     *ret_how = m.f.c;
+    *ret_shell = m.f.b;
     return 0;
 }
 
@@ -267,7 +270,7 @@ static void due(struct run *r, uint64_t now)
         break;
     case KILL_SENT: /* the shell itself is what goes on */
         say_to(r, FRAME_END, 0, 0);
-        r->deadline = now + LAST_GRACE_US;
+        r->deadline = now + END_US;
         r->stage = END_SENT;
         break;
     case END_SENT:
@@ -334,7 +337,7 @@ static void conclude(struct run *r)
 }
 
 int shell_exec(struct pinfold_session *s, const struct pinfold_exec_options *o, const struct limits *limits,
-               const int stdio[3], struct box_result *ret, const char **ret_note, struct err *e)
+               const int stdio[3], struct box_result *ret, const char **ret_note, uint32_t *ret_shell, struct err *e)
 {
     const size_t max = o->capture_max ? o->capture_max : DEFAULT_CAPTURE;
     struct run r = {.o = o, .result = ret, .text = BUF(MAX_TEXT), .conn = -1, .commands = -1, .deadline = NEVER};
@@ -353,7 +356,7 @@ int shell_exec(struct pinfold_session *s, const struct pinfold_exec_options *o, 
     if (no == 0)
         no = ask_for_shell(o, r.conn, e);
     if (no == 0)
-        no = take_ends(&r, &how, e);
+        no = take_ends(&r, &how, ret_shell, e);
     const uint64_t began = now_us();
     if (limits->timeout.value < NEVER / 2000)
         r.deadline = began + limits->timeout.value * 1000;

@@ -11,7 +11,7 @@
 #include "sys/fd.h"
 #include "sys/poll.h"
 
-enum { CONTROL_PATIENCE_MS = 2000 };
+enum { CONTROL_PATIENCE_MS = 10000 };
 
 static int judge(uint32_t flags, const int *fds, unsigned n, struct err *e)
 {

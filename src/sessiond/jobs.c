@@ -182,6 +182,21 @@ static struct frame exit_frame(const struct session_job *j)
     return f;
 }
 
+/* False: it could not be sent. A client that is only slow gets it once it has read something. */
+static bool push_message(struct sessiond *k, unsigned i, const void *p, size_t n)
+{
+    struct attached *a = &attached[i];
+    struct epoll_event wanted = {.events = EPOLLIN | EPOLLOUT, .data.u64 = TICKET(SOURCE_ATTACHED, i)};
+    if (send(a->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+        return true;
+    a->full = errno == EAGAIN;
+    if (a->full)
+        (void)epoll_ctl(k->epoll, EPOLL_CTL_MOD, a->fd, &wanted);
+    else
+        detach(k, i);
+    return false;
+}
+
 static void push(struct sessiond *k, unsigned i)
 {
     struct {
@@ -196,25 +211,19 @@ static void push(struct sessiond *k, unsigned i)
         if (n == 0)
             break;
         m.f = (struct frame){.kind = FRAME_DATA, .a = (uint32_t)n};
-        if (send(a->fd, &m, sizeof m.f + n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-            a->full = errno == EAGAIN;
-            if (!a->full)
-                detach(k, i);
-            wanted.events |= EPOLLOUT;
-            if (a->full)
-                (void)epoll_ctl(k->epoll, EPOLL_CTL_MOD, a->fd, &wanted);
+        if (!push_message(k, i, &m, sizeof m.f + n))
             return;
-        }
         a->at += n;
+    }
+    if (j->ended) {
+        const struct frame f = exit_frame(j);
+        if (push_message(k, i, &f, sizeof f))
+            detach(k, i);
+        return;
     }
     if (a->full)
         (void)epoll_ctl(k->epoll, EPOLL_CTL_MOD, a->fd, &wanted);
     a->full = false;
-    if (j->ended) {
-        const struct frame f = exit_frame(j);
-        (void)send(a->fd, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL);
-        detach(k, i);
-    }
 }
 
 static void push_all(struct sessiond *k, const struct session_job *j)
@@ -504,8 +513,12 @@ static void put_job(struct json *out, const struct session_job *j, const struct 
 void jobs_list(struct sessiond *k, struct session_request *q)
 {
     auto_buf struct buf text = BUF(MAX_ANSWER_JSON);
-    const struct box_terms terms = box_terms(k->ask->box.start.plan);
+    const struct run_spec *box = &k->ask->box;
+    struct box_terms terms = box_terms(box->start.plan);
     struct json out = JSON(&text);
+    terms.offer = box->offer;
+    terms.start_name = box->scope && box->scope[0] ? NULL : box->session;
+    terms.policy = NULL; /* its memory was given back */
     json_object(&out, NULL);
     json_array(&out, "jobs");
     for (uint32_t id = 1; id <= last_id; id++) {

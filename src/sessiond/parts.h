@@ -20,7 +20,7 @@
 #define MAX_JOBS        256
 #define MAX_ATTACHED    64
 #define MAX_SHELLS      32
-#define SILENT_US       5000000u /* a connection that sends nothing is closed after this time */
+#define SILENT_US       30000000u /* a connection that sends nothing is closed after this time */
 #define NEVER           UINT64_MAX
 
 enum command_source {
@@ -98,6 +98,8 @@ void jobs_due(struct sessiond *k, uint64_t now);
 void shells_begin(void);
 void shells_ask(struct sessiond *k, struct session_request *q);
 void shells_frame(struct sessiond *k, unsigned i); /* SOURCE_SHELL */
+uint32_t shells_session(struct sessiond *k,
+                        uint32_t number);          /* of this shell, from 1 on, in the box's numbering; 0: unknown */
 void shells_heard(struct sessiond *k, unsigned i); /* SOURCE_SHELL_CALLER */
 
 /* ---- running.c ---- */

@@ -23,7 +23,7 @@
 #include "sqlite/database.h"
 #include "sys/file.h"
 
-enum { BUSY_MS = 10000, HEAP_MAX = 512 << 20, VALUE_MAX = 64 << 20, TRIES = 20 };
+enum { BUSY_MS = 10000, HEAP_MAX = 512 << 20, VALUE_MAX = 64 << 20, TRIES = 200 };
 
 /* ---- what SQLite may open ---- */
 

@@ -17,9 +17,13 @@
 #include "sys/fd.h"
 #include "sys/poll.h"
 
-#define ENDING_PATIENCE_US 1000000u /* for pid 1 to end everything before the builder is killed */
-#define BACKGROUND_US      1000000u /* how often to look whether we have come to the foreground */
-#define DEFAULT_GRACE_MS   2000u
+#define ENDING_PATIENCE_US                                                                                             \
+    10000000u /* for pid 1 to end before the builder is killed, on a machine that has no time for it */
+#define REST_PATIENCE_US                                                                                               \
+    40000000u /* then for what the guard still puts in place (guard_end): longer than it waits itself */
+#define LAST_WORDS_MAX   (256u << 10) /* more than a terminal holds: what comes after it was not the command's */
+#define BACKGROUND_US    1000000u     /* how often to look whether we have come to the foreground */
+#define DEFAULT_GRACE_MS 2000u
 
 /* What is killed reports no times: they are taken before. */
 static void look_at_cpu(struct box *b)
@@ -86,8 +90,9 @@ static void command_ended(struct box *b, int status)
         exec_ended(b);
     } else if (b->stage < STAGE_ENDING &&
                io_last_words(&b->io)) { /* the end of the box would take them along (runtime/init.c) */
-        b->last_words = true;
-        b->deadline = now_us() + ENDING_PATIENCE_US;
+        b->last_words = LAST_WORDS_MAX;
+        b->deadline = NEVER; /* however slowly the caller's terminal takes them */
+        question_drop_all(b, ANSWER_NOBODY);
     } else {
         loop_end_box(b);
     }
@@ -442,6 +447,11 @@ static void turn(struct box *b, struct relay *r, const struct pollfd *p, uint64_
     size_t k = relay_step(r, room > SIZE_MAX ? SIZE_MAX : (size_t)room, now);
     if (counted)
         b->io.out_bytes += k;
+    if (b->last_words && r == &b->io.relays[b->io.tty_out]) {
+        b->last_words -= k < b->last_words ? k : b->last_words - 1;
+        if (b->last_words == 1)
+            relay_stop(r);
+    }
 }
 
 static void move_bytes(struct box *b, const struct pollfd *p, uint64_t now)
@@ -490,8 +500,8 @@ static void due(struct box *b, uint64_t now)
         if (limit != BOX_LIMIT_NONE)
             loop_limit(b, limit);
     }
-    if (b->last_words && (b->deadline <= now || b->io.relays[b->io.tty_out].from < 0)) {
-        b->last_words = false;
+    if (b->last_words && (b->give_up_output || b->io.relays[b->io.tty_out].from < 0)) {
+        b->last_words = 0;
         loop_end_box(b);
     }
     if (b->deadline > now)
@@ -528,6 +538,8 @@ static void serve(struct box *b, const struct pollfd p[SLOTS])
     if (p[SLOT_CONTROL].revents && !read_control(b)) {
         b->started.control = close_fd(b->started.control);
         loop_end_box(b); /* pid 1 has ended; the builder follows, or is made to */
+        if (b->deadline != NEVER)
+            b->deadline = now_us() + REST_PATIENCE_US;
         if (b->exec && b->stage != STAGE_GONE)
             gone(b);
     }

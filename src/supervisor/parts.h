@@ -236,7 +236,7 @@ void systemd_leave(struct means *m);
 /* Makes a new name "pinfold-PID-START-N", and removes what dead pinfolds left in `parent`. */
 void group_name(char *ret, size_t n);
 void group_sweep(const char *parent);
-/* rmdir, waiting up to a second for the last members to exit. */
+/* rmdir, waiting for the last members to exit. */
 void group_remove(const char *dir);
 #define CPU_PERIOD_US 100000u /* the kernel's default */
 int group_write(const char *dir, const char *name, const char *value);
@@ -328,8 +328,9 @@ struct box {
     int fresh;
     uint64_t began, deadline /* timeout, then grace, then the builder's patience */;
     bool timed_out;
-    bool last_words; /* the command has ended; the box ends once its output on the terminal was read */
-    bool all_gone;   /* FRAME_GONE was received */
+    size_t
+        last_words; /* not 0: the command has ended; the box ends once its output on the terminal, at most so much, was read */
+    bool all_gone; /* FRAME_GONE was received */
     bool audit_given_up;
     enum stop_step { STOP_NONE, STOP_ASKED /* SIGTSTP was sent */, STOP_FORCED /* SIGSTOP was sent */ } stop;
     uint64_t stop_deadline; /* of that step */
@@ -346,7 +347,9 @@ struct box {
         char *path; /* owned, or NULL: that place was read-only, and the caller could change it */
         char *argv; /* owned, or NULL */
         uint32_t action, pid;
-        bool namespaces;
+        bool namespaces, root_map;
+        char *map_argv; /* of the latter: owned, or NULL */
+        uint32_t map_pid;
     } built;
     struct inquiries inquiries;
     void *audit; /* struct audit_log, opened on the first event */
@@ -399,6 +402,9 @@ void network_end(struct box *b);
 void publish_none(struct box *b);
 int publish_begin(struct box *b);
 void publish_started(struct box *b);
+/* A login's box: whether `port` of 127.0.0.1 leads there, or can from now on; and that it does. 0, or -errno: -EADDRINUSE. */
+bool publish_can(const struct box *b, uint16_t port);
+int publish_more(struct box *b, uint16_t port);
 void publish_end(struct box *b); /* call when the box has ended: first sends what clients have not read yet */
 
 /* The filters of the ssh-agent and the gpg-agent (supervisor/network/filters.c), likewise. */

@@ -140,7 +140,7 @@ static void take_signal(struct box *b, const struct signalfd_siginfo *i)
 
     if (key && (sig == SIGINT || sig == SIGQUIT))
         b->signals.terminal_signal = sig;
-    if (b->stage == STAGE_GONE) {
+    if (b->stage == STAGE_GONE || b->last_words) {
         b->give_up_output |= sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
         return;
     }

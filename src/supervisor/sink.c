@@ -20,7 +20,7 @@
 #include "match/host.h"
 
 #define JOURNAL     "/run/systemd/journal/socket"
-#define WAIT_MS     2000
+#define WAIT_MS     10000      /* a reader that gets no processor for seconds is none that reads nothing */
 #define MAX_BATCH   (4u << 20) /* bytes of records for a collector */
 #define MAX_MESSAGE (16u << 10)
 

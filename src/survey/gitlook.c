@@ -234,16 +234,19 @@ static void each_word(struct git_look *l, struct variable *v)
 {
     static const char apart[] = " \t\n'\"`;|&()$=<>!";
     const bool interpreted = v->what != GITRUNS_NOTHING && gitruns_interprets(v->e->value);
-    size_t at = 0;
+    size_t at = 0, words = 0;
     for (struct str rest = v->e->value; rest.n; at++) {
         size_t n = 0;
         while (n < rest.n && !strchr(apart, rest.p[n]))
             n++;
         const char *path = place_of(l, (struct str){rest.p, n}, false, interpreted && at > 0, l->top);
+        /* The program itself, or its interpreter's, also if it is not there: a box must not make it. */
+        const bool program = v->what != GITRUNS_NOTHING && words <= (interpreted ? 1u : 0u);
         if (path && l->names)
-            l->names(l->ctx, path, false);
+            l->names(l->ctx, path, program);
         if (path)
             judge_place(l, v, path);
+        words += n > 0;
         rest = str_skip(rest, n + 1);
     }
 }

@@ -89,6 +89,8 @@ static bool names_program(const struct gitconfig_entry *e, struct str section, s
 {
     if (str_is(section, "protocol")) /* ext and fd are off by default */
         return str_is_nocase(e->value, "always") && (sub.n == 0 || str_is(sub, "ext") || str_is(sub, "fd"));
+    if (str_is(section, "remote") && str_starts(sub, STR("-")))
+        return true; /* `git fetch --all` takes the name for an option, as --upload-pack=COMMAND */
     struct str location = str_is(section, "url") ? sub : e->value;
     return str_starts(location, STR("ext::")) || str_starts(location, STR("fd::")) || str_starts(location, STR("-"));
 }

@@ -134,3 +134,10 @@ bool process_is_zombie(int pid)
     const char *p = own_stat(pid, text, sizeof text);
     return !p || p[1] != ' ' || p[2] == 'Z' || p[2] == 'X';
 }
+
+bool process_is_stopped(int pid)
+{
+    char text[1024];
+    const char *p = own_stat(pid, text, sizeof text);
+    return p && p[1] == ' ' && (p[2] == 'T' || p[2] == 't');
+}

@@ -32,3 +32,5 @@ unsigned long long owner_namespace(void);
 unsigned long long process_start_time(int pid);
 /* A process that has ended but was not waited for still has its pid and start time. */
 bool process_is_zombie(int pid);
+/* By a signal or a tracer: it answers nobody. */
+bool process_is_stopped(int pid);

@@ -218,7 +218,7 @@ def carries_out(s):
     return False
 
 
-def wait_for(what, limit=60):
+def wait_for(what, limit=180):
     end = time.monotonic() + limit
     while time.monotonic() < end:
         if found := what():

@@ -182,7 +182,7 @@ R("pinfold-itself", "pinfold's own configuration is not written, whatever the po
 
 def while_running(s, flags, before_go, script):
     """The script waits for the file `go`, which comes when the host did its part."""
-    child = s.start("echo up; i=0; until [ -e go ] || [ $i -gt 200 ]; do sleep 0.05; i=$((i+1)); done; " + script, *s.words(flags))
+    child = s.start("echo up; i=0; until [ -e go ] || [ $i -gt 1800 ]; do sleep 0.05; i=$((i+1)); done; " + script, *s.words(flags))
     try:
         s.line(child, b"up\n")
         before_go()
@@ -336,7 +336,7 @@ def _(s):
         s.line(child, b"up\n")
         with socket.create_connection(("127.0.0.1", port), 10) as client:
             check(client.recv(64) == b"inside", "nothing came through")
-        check(child.wait(20) == 0, "its status")
+        check(child.wait(90) == 0, "its status")
     finally:
         s.end(child)
 
@@ -534,7 +534,7 @@ def _(s):
         out = b""
         while part := child.stdout.read(100000):
             out += part
-        check(len(out) == 3000000 and child.wait(20) == 0, f"{len(out)} bytes")
+        check(len(out) == 3000000 and child.wait(90) == 0, f"{len(out)} bytes")
     finally:
         s.end(child)
 
@@ -546,7 +546,7 @@ def _(s):
         child.stdout.read(10)
         child.stdout.close()
         try:
-            status = child.wait(20)
+            status = child.wait(90)
         except subprocess.TimeoutExpired:
             raise Wrong("it writes on") from None
         check(status != 0, f"status {status}")
@@ -633,14 +633,14 @@ def _(s):
     import fcntl
     import struct
     import termios
-    done = terminal(s, "trap 'stty size; exit 6' WINCH; echo ready; i=0; while [ $i -lt 100 ]; do sleep 0.1; i=$((i+1)); done",
+    done = terminal(s, "trap 'stty size; exit 6' WINCH; echo ready; i=0; while [ $i -lt 900 ]; do sleep 0.1; i=$((i+1)); done",
                     {b"ready": lambda m: fcntl.ioctl(m, termios.TIOCSWINSZ, struct.pack("HHHH", 44, 55, 0, 0))})
     check(b"44 55" in done.out and done.status == 6, f"status {done.status}", done)
 
 
 @acts("tty-interrupt", "Ctrl-C at the terminal is SIGINT inside")
 def _(s):
-    done = terminal(s, "trap 'echo int; exit 9' INT; echo ready; i=0; while [ $i -lt 100 ]; do sleep 0.1; i=$((i+1)); done", {b"ready": lambda m: os.write(m, b"\x03")})
+    done = terminal(s, "trap 'echo int; exit 9' INT; echo ready; i=0; while [ $i -lt 900 ]; do sleep 0.1; i=$((i+1)); done", {b"ready": lambda m: os.write(m, b"\x03")})
     check(b"int" in done.out and done.status == 9, f"status {done.status}", done)
 
 
@@ -714,7 +714,7 @@ def signalled(s, number, script, status, out=b""):
         s.end(child)
 
 
-WAIT = "echo up; i=0; while [ $i -lt 100 ]; do sleep 0.1; i=$((i+1)); done"
+WAIT = "echo up; i=0; while [ $i -lt 900 ]; do sleep 0.1; i=$((i+1)); done"
 
 
 @acts("term", "SIGTERM to pinfold is the command's")

@@ -117,7 +117,7 @@ class Container(Engine):
         for child in self.helpers:
             child.stdin.close()
             try:
-                child.wait(30)
+                child.wait(90)
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()

@@ -129,7 +129,7 @@ def locks():
         expect("a held lock", subprocess.run(["flock", "-n", "lock", "true"], check=False).returncode, 1)
         waits = subprocess.Popen(["flock", "lock", "true"])
         fcntl.flock(file, fcntl.LOCK_UN)
-        expect("a lock that is waited for", waits.wait(30), 0)
+        expect("a lock that is waited for", waits.wait(90), 0)
     refused("a lock on a directory", lambda: fcntl.flock(os.open(".", os.O_RDONLY), fcntl.LOCK_EX))
 
 

@@ -266,12 +266,12 @@ ok "before each command" test "$(session exec --shell a s 'cat edited')" = next
 printf 'fifth\n' >edited.new && mv edited.new edited
 session exec --detach s -- sh -c 'cat edited >seen' >/dev/null
 i=0
-while [ "$(session cat "s:$PWD/seen")" != fifth ] && [ $((i += 1)) -lt 100 ]; do sleep 0.05; done
+while [ "$(session cat "s:$PWD/seen")" != fifth ] && [ $((i += 1)) -lt 1200 ]; do sleep 0.05; done
 ok "a job looks again" test "$(session cat "s:$PWD/seen")" = fifth
 session exec s -- sh -c 'exec 3<edited; echo held >holds; while [ ! -e let-go ]; do sleep 0.02; done; cat <&3' >../held &
 holder=$!
 i=0
-while ! session cat "s:$PWD/holds" >/dev/null && [ $((i += 1)) -lt 100 ]; do sleep 0.05; done
+while ! session cat "s:$PWD/holds" >/dev/null && [ $((i += 1)) -lt 1200 ]; do sleep 0.05; done
 printf 'sixth\n' >edited.new && mv edited.new edited
 session exec s -- touch let-go >/dev/null
 wait $holder
@@ -319,7 +319,7 @@ if [ "$(id -u)" = 0 ]; then
     forget
     mkdir -p "$top/small" && mount -t tmpfs -o size=200m none "$top/small"
     # shellcheck disable=SC2016 # the box's shell expands it
-    json=$(XDG_STATE_HOME=$top/small "$pinfold" run --no-layers --json --cow --disk 20M -- sh -c 'for i in 1 2 3 4 5 6 7 8; do head -c 10M /dev/zero >big$i; sleep 0.1; done' 2>/dev/null)
+    json=$(XDG_STATE_HOME=$top/small "$pinfold" run --no-layers --json --cow --disk 20M -- sh -c 'for i in 1 2 3 4 5 6 7 8; do head -c 10M /dev/zero >big$i; sleep 0.1; done; sleep 90' 2>/dev/null)
     ok "the limit of the disk holds where the layer is" says "$json" '"limit":"disk"'
     for id in $(XDG_STATE_HOME=$top/small layers); do XDG_STATE_HOME=$top/small "$pinfold" discard "$id" >/dev/null 2>&1; done
     out=$(XDG_STATE_HOME=$top/small box --cow -- sh -c 'head -c 300M /dev/zero >big; echo "status $?"')

@@ -153,14 +153,14 @@ rm -f new
 "$pinfold" run --no-layers -q --cow=again -- sh -c 'touch ../held; while [ -d . ] && [ ! -e gone ]; do sleep 0.05; done' 2>/dev/null &
 running=$!
 i=0
-while ! "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 100 ]; do sleep 0.05; done
+while ! "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 1200 ]; do sleep 0.05; done
 ok "a second box is refused" says "$(box --cow=again -- true)" "is used by a running box"
 ok "so is discard" says "$("$pinfold" discard again 2>&1)" "is used by a running box"
 ok "and apply" says "$("$pinfold" apply again --all 2>&1)" "is used by a running box"
 kill -9 $running
 wait $running 2>/dev/null
 i=0
-while "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 100 ]; do sleep 0.05; done
+while "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 1200 ]; do sleep 0.05; done
 ok "killed: it is not on the disk yet" says "$("$pinfold" layers)" "unsynced"
 ok "but whole" says "$(box --cow=again -- cat again)" "2"
 ok "and then kept" says "$("$pinfold" layers)" " kept "
@@ -259,7 +259,7 @@ ok "a command in it" session exec s -- sh -c 'echo box >inside; echo 1 >by-exec;
 ok "a shell of it" session exec --shell a s 'echo 1 >by-shell'
 "$pinfold" exec --detach s -- sh -c 'echo 1 >by-job.new; mv by-job.new by-job' >/dev/null
 i=0
-while ! session cat "s:$PWD/by-job" >/dev/null && [ $((i += 1)) -lt 100 ]; do sleep 0.05; done
+while ! session cat "s:$PWD/by-job" >/dev/null && [ $((i += 1)) -lt 1200 ]; do sleep 0.05; done
 ok "the file API writes there" session write "s:$PWD/by-api" <<<1
 ok "and reads there" says "$(session cat "s:$PWD/inside")" "box"
 ok "all is one view" says "$(session exec s -- sh -c 'cat by-exec by-shell by-job by-api | wc -l')" "4"
@@ -286,7 +286,7 @@ upper_of() { (cd "$XDG_STATE_HOME/pinfold/layers/$id" && state_of "$(echo upper.
 session exec s -- sh -c 'echo box >>a; rm gone; mkdir -p new/deep; echo 1 >new/x; echo 2 >new/deep/y; echo 4 >later; git add -A; git -c user.name=x -c user.email=x@x commit -qm box' >/dev/null
 "$pinfold" exec --detach s -- sh -c 'exec 3>>a; echo ready >held; while [ ! -e go ]; do sleep 0.02; done; echo held >&3; echo done >held' >/dev/null
 i=0
-while ! session cat "s:$PWD/held" 2>/dev/null | grep -q ready && [ $((i += 1)) -lt 200 ]; do sleep 0.02; done
+while ! session cat "s:$PWD/held" 2>/dev/null | grep -q ready && [ $((i += 1)) -lt 3000 ]; do sleep 0.02; done
 before=$(upper_of)
 out=$("$pinfold" apply a gone new .git 2>&1)
 ok "applied while the session lives" test $? = 0 -a "$(tail -n 1 a)" = box -a ! -e gone -a "$(cat new/deep/y)" = 2 -a "$(git log --oneline | wc -l)" = 2
@@ -302,7 +302,7 @@ ok "as the next diff says" says "$("$pinfold" diff --names)" "- new/deep/y"
 ok "and the next apply" test -d new -a ! -e new/x -a ! -e new/deep
 session write "s:$PWD/go" <<<1
 i=0
-while ! session cat "s:$PWD/held" 2>/dev/null | grep -q "done" && [ $((i += 1)) -lt 200 ]; do sleep 0.02; done
+while ! session cat "s:$PWD/held" 2>/dev/null | grep -q "done" && [ $((i += 1)) -lt 3000 ]; do sleep 0.02; done
 ok "a file held open meanwhile is the layer's" test "$(tail -n 1 a)" = box -a "$(session cat "s:$PWD/a" | tail -n 1)" = held
 echo host >>sub/b
 session exec s -- sh -c 'cat sub/b; echo 5 >>sub/b' >/dev/null
@@ -316,16 +316,16 @@ ok "the rest lands when it has ended" test "$(tail -n 1 a)" = held
 "$pinfold" discard >/dev/null 2>&1
 "$pinfold" session start --no-layers --cow=turn s && session exec s -- touch turn && "$pinfold" session stop s
 i=0
-while "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 1000 ]; do sleep 0.05; done
+while "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 1200 ]; do sleep 0.05; done
 "$pinfold" run --no-layers -q --cow=turn -- sh -c 'while [ ! -e gone ]; do sleep 0.05; done' >/dev/null 2>&1 &
 running=$!
 i=0
-while ! "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 1000 ]; do sleep 0.05; done
+while ! "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 1200 ]; do sleep 0.05; done
 ok "a box that is no session's keeps its layer to itself" says "$("$pinfold" apply turn --all 2>&1)" "is used by a running box"
 kill $running
 wait $running 2>/dev/null
 i=0
-while "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 100 ]; do sleep 0.05; done
+while "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 1200 ]; do sleep 0.05; done
 cd .. && "$pinfold" discard turn >/dev/null 2>&1
 rm -rf alive
 ok "a session without one" "$pinfold" session start --no-layers t

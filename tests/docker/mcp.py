@@ -92,7 +92,7 @@ must(os.path.exists(WORK + "/by-the-agent"), "the agent did not work in the dire
 got = c.tool("kiro-cli", prompt="fail", directory=WORK)
 must(got[0] and "broken" in got[1] and "exit status 9" in got[1] and got[2].get("resumed"), f"a failure: {got}")
 c.child.stdin.close()
-must(c.child.wait(20) == 0, "the end")
+must(c.child.wait(90) == 0, "the end")
 print("; ".join(WRONG) or "all is well")
 if WRONG:
     print(c.child.stderr.read().decode()[-1500:], file=sys.stderr)

@@ -133,20 +133,20 @@ def works(t):
     bare = "env -u http_proxy -u https_proxy -u HTTP_PROXY -u HTTPS_PROXY "
     first = f"python3 {HERE}/raw.py direct"
     return [
-        ("http-at-80", private, bare + "curl -sS -m 8 http://private.test/", "hello"),
-        ("http-at-80-by-proxy", private, "curl -sS -m 8 http://private.test/", "hello"),
-        ("http2-at-80", private, bare + "curl --http2-prior-knowledge -sS -m 8 http://private.test/", None),
-        ("tls-at-443", private, bare + "curl -k -sS -m 8 https://private.test/ | grep -q Ciphers && echo hello", "hello"),
-        ("tls-at-443-by-proxy", private, "curl -k -sS -m 8 https://private.test/ | grep -q Ciphers && echo hello", "hello"),
-        ("plain-bytes-at-443-said", ["--allow", "ok.test:443/tcp", *t.exact], bare + "curl -sS -m 8 http://ok.test:443/", "hello"),
-        ("plain-request-for-443-said", ["--allow", "ok.test:443/tcp", *t.exact], "curl -sS -m 8 http://ok.test:443/", "hello"),
-        ("tls-at-80-said", ["--allow", "ok.test:80/tcp", *t.exact], bare + "curl -k -sS -m 8 https://ok.test:80/ | grep -q Ciphers && echo hello", "hello"),
+        ("http-at-80", private, bare + "curl -sS -m 60 http://private.test/", "hello"),
+        ("http-at-80-by-proxy", private, "curl -sS -m 60 http://private.test/", "hello"),
+        ("http2-at-80", private, bare + "curl --http2-prior-knowledge -sS -m 60 http://private.test/", None),
+        ("tls-at-443", private, bare + "curl -k -sS -m 60 https://private.test/ | grep -q Ciphers && echo hello", "hello"),
+        ("tls-at-443-by-proxy", private, "curl -k -sS -m 60 https://private.test/ | grep -q Ciphers && echo hello", "hello"),
+        ("plain-bytes-at-443-said", ["--allow", "ok.test:443/tcp", *t.exact], bare + "curl -sS -m 60 http://ok.test:443/", "hello"),
+        ("plain-request-for-443-said", ["--allow", "ok.test:443/tcp", *t.exact], "curl -sS -m 60 http://ok.test:443/", "hello"),
+        ("tls-at-80-said", ["--allow", "ok.test:80/tcp", *t.exact], bare + "curl -k -sS -m 60 https://ok.test:80/ | grep -q Ciphers && echo hello", "hello"),
         ("server-that-speaks-first", ok, bare + f"{first} ok.test:{FIRST_AT} '' '\\x16\\x01\\x00\\x01 a login\\n'", "hello"),
         ("postgres-tls", ok, bare + f"{first} ok.test:{FIRST_AT + 1} 'pg=ok.test'", "hello"),
         ("postgres-tls-for-another", ok, bare + f"{first} ok.test:{FIRST_AT + 1} 'pg=other.test'", False),
         ("text-client-first", ok, bare + f"{first} ok.test:{FIRST_AT + 2} 'set key 0 0\\r\\n'", "hello"),
-        ("tls-without-a-name-to-an-address", t.exact, bare + f"curl -k -sS -m 8 https://{t.public}:8443/ | grep -q Ciphers && echo hello", False),
-        ("tls-without-a-name-to-an-address-said", ["--allow", t.public + ":8443/tcp"], bare + f"curl -k -sS -m 8 https://{t.public}:8443/ | grep -q Ciphers && echo hello", "hello"),
+        ("tls-without-a-name-to-an-address", t.exact, bare + f"curl -k -sS -m 60 https://{t.public}:8443/ | grep -q Ciphers && echo hello", False),
+        ("tls-without-a-name-to-an-address-said", ["--allow", t.public + ":8443/tcp"], bare + f"curl -k -sS -m 60 https://{t.public}:8443/ | grep -q Ciphers && echo hello", "hello"),
     ]
 
 
@@ -160,9 +160,9 @@ def ports(t):
             continue
         status, out = t.box(flags, command)
         t.report("bypasses/" + name, ("hello" in out) == (good is not False), (status, out[-300:]))
-    for name, flags, command, words in (("told-443", t.allow, "curl --noproxy '*' -sS -m 8 http://ok.test:443/", "only TLS may flow on port 443); allow other protocols with --allow ok.test:443/tcp"),
-                                        ("told-80", t.allow, "curl -k --noproxy '*' -sS -m 8 https://ok.test:80/", "only HTTP may flow on port 80); allow other protocols with --allow ok.test:80/tcp"),
-                                        ("address-beside-a-denied-name", ["--allow", "*", "--deny", "other.test"], f"curl --noproxy '*' -sS -m 8 http://{t.public}:8448/", "denied (default); allow with --allow " + t.public)):
+    for name, flags, command, words in (("told-443", t.allow, "curl --noproxy '*' -sS -m 60 http://ok.test:443/", "only TLS may flow on port 443); allow other protocols with --allow ok.test:443/tcp"),
+                                        ("told-80", t.allow, "curl -k --noproxy '*' -sS -m 60 https://ok.test:80/", "only HTTP may flow on port 80); allow other protocols with --allow ok.test:80/tcp"),
+                                        ("address-beside-a-denied-name", ["--allow", "*", "--deny", "other.test"], f"curl --noproxy '*' -sS -m 60 http://{t.public}:8448/", "denied (default); allow with --allow " + t.public)):
         done = subprocess.run([t.pinfold, "run", *flags, "--", "sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=90, check=False)
         out = done.stdout.decode("utf-8", "replace")
         t.report("bypasses/" + name, words in out and "hello" not in out, out[-600:])

@@ -15,7 +15,7 @@ HERE = os.environ["PINFOLD_SCRATCH"] + "/clients"  # see run: main()
 SSH = "-o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o IdentitiesOnly=yes -i key"
 BARE = "env -u http_proxy -u https_proxy -u HTTP_PROXY -u HTTPS_PROXY -u no_proxy -u NO_PROXY "
 NO_NAME = "not known|not resolve|resolve host|does not resolve|no such host|ENOTFOUND|UnresolvedAddress|Name or service|Name does not"
-LIMIT = 20  # seconds after which a client counts as hanging; none of them waits that long by itself
+LIMIT = 60  # seconds after which a client counts as hanging; none of them waits that long by itself
 
 
 def find(program, *places):

@@ -8,7 +8,7 @@ import os
 import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-BARE = "curl --noproxy '*' -sS -m 20 "
+BARE = "curl --noproxy '*' -sS -m 60 "
 PORTS = ["--allow", "ok.test:8099"]
 LANDLOCK = ["unshare", "--user", "--map-root-user", "sh", "-c", "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$@\"", "sh"]
 OUTSIDE = {name: value for name, value in os.environ.items() if name != "PINFOLD"}  # with it and a filter, this would be a box
@@ -68,7 +68,7 @@ def caught(t, way):
     check("refuses-udp-at-once", "Error" in out and "== 124" not in out, out[-300:])
     _, out, _ = ask(t, own, "python3 -c \"import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('127.0.0.1', 0)); s.sendto(b'hello', s.getsockname()); print(s.recv(9))\"")
     check("leaves-udp-of-the-box-alone", "hello" in out, out[-300:])
-    _, out, _ = ask(t, own, "curl -sS -m 8 http://ok.test:8099/f; curl -sS -m 8 http://other.test:8099/f")
+    _, out, _ = ask(t, own, "curl -sS -m 60 http://ok.test:8099/f; curl -sS -m 60 http://other.test:8099/f")
     check("has-the-proxy", "hello" in out and "403" in out or "not allowed" in out, out[-300:])
     _, out, _ = ask(t, [*own, "--reach", "127.0.0.1:8099"], BARE + "http://127.0.0.1:8099/f; " + BARE + "http://ok.test:8099/g")
     check("has-reach-at-the-same-port", "hello" in out and "first" in out, out[-300:])
@@ -105,10 +105,10 @@ def socket_only(t):
     status, out, _ = ask(t, t.allow, "true", LANDLOCK)
     t.report("fallbacks/landlock-takes-a-loss", status == 125 and "--may-lose network-transparent" in out, (status, out))
     flags = [*t.allow, "--may-lose", "network-transparent"]
-    _, out, result = ask(t, flags, "curl -sS -m 8 http://ok.test:8099/f", LANDLOCK)
+    _, out, result = ask(t, flags, "curl -sS -m 60 http://ok.test:8099/f", LANDLOCK)
     t.report("fallbacks/landlock-proxy-at-a-socket", "hello" in out, out[-300:])
     t.report("fallbacks/landlock-loss-is-named", "network-transparent" in result.get("lost", []) and "Unix socket" in result.get("enforced", {}).get("network", ""), result)
-    _, out, result = ask(t, flags, "curl -sS -m 8 http://other.test:8099/f", LANDLOCK)
+    _, out, result = ask(t, flags, "curl -sS -m 60 http://other.test:8099/f", LANDLOCK)
     denied = [d["target"] for d in result.get("denials", [])]
     t.report("fallbacks/landlock-refuses", "hello" not in out and "curl: (97)" in out and "other.test:8099" in denied, (out[-300:], denied))
     for name, command in (("name", BARE + "http://ok.test:8099/f"), ("address", BARE + f"http://{t.public}:8099/f"), ("loopback", BARE + "http://127.0.0.1:8099/f")):

@@ -114,7 +114,7 @@ def idle(t):
 
 def beyond(t):
     """More connections than descriptors: those are reset, the others go on, and there is room again when they end."""
-    box = Box(t, f"{CLIENT} crowd ok.test {PORT} 300; curl -sS -m 8 http://ok.test:8099/f; cat > /dev/null", ["prlimit", "--nofile=460:460"], ["--result", "crowd.json"])
+    box = Box(t, f"{CLIENT} crowd ok.test {PORT} 300; curl -sS -m 60 http://ok.test:8099/f; cat > /dev/null", ["prlimit", "--nofile=460:460"], ["--result", "crowd.json"])
     lines = [box.line(), box.line(), box.line()]
     count = lines[0].split()[1] if lines[0].startswith("open ") else ""
     why = box.end()[1][-300:]
@@ -157,7 +157,7 @@ def connects(t):
 
 def loris(t):
     """Talkers that never finish their request are cut off, and others are served meanwhile."""
-    box = Box(t, f"{CLIENT} loris 127.0.0.1 61080 300 & sleep 2; curl -sS -m 8 http://ok.test:8099/f; wait")
+    box = Box(t, f"{CLIENT} loris 127.0.0.1 61080 300 & sleep 2; curl -sS -m 60 http://ok.test:8099/f; wait")
     box.find()
     had = box.descriptors()
     _, out = box.end() if box.p.poll() is not None else (0, "")
@@ -179,7 +179,7 @@ def bulk(t):
 def storm(t):
     """Resets at every moment leave nothing behind."""
     box = Box(t, f"{CLIENT} storm ok.test {PORT} 30 > /dev/null; echo first; {CLIENT} storm ok.test {PORT} 3000; {CLIENT} storm 127.0.0.1 61080 1000; "
-              f"{CLIENT} storm 127.53.53.53 53 1000; curl -sS -m 8 http://ok.test:8099/f; cat > /dev/null")
+              f"{CLIENT} storm 127.53.53.53 53 1000; curl -sS -m 60 http://ok.test:8099/f; cat > /dev/null")
     box.find()
     had = box.descriptors()
     lines = [box.line() for _ in range(5)]

@@ -66,7 +66,7 @@ static int count_new_mounts(void)
 static int count_children(void)
 {
     int n = 0;
-    for (int waited = 0; waited < 1000; waited++) { /* what lost its parent is ours (subreaper) and may take a moment */
+    for (int waited = 0; waited < 6000; waited++) { /* what lost its parent is ours (subreaper) and may take a moment */
         pid_t pid = waitpid(-1, NULL, __WALL | WNOHANG);
         if (pid < 0)
             return 0;

@@ -51,7 +51,7 @@ class Row:
     mounts: bool = False
     terminal: bool = False
     settle: float = 0        # the end is told by the file work/over, and seconds pass until the effect is looked for
-    limit: int = 60
+    limit: int = 120
     users: str = "root user"
     root_control: bool = False
     no_workspace: bool = False
@@ -867,9 +867,9 @@ ROWS[-1].deny |= {f"exit {n}" for n in range(1, 256)}
 A("survive-hang-up", "survive {work}/late {work}/over , wait", "", harmless=True, effect=exists("{work}/late"), settle=0.5,
   during=lambda s, c: c.send_signal(signal.SIGHUP), through="signal 1")
 ROWS[-1].deny |= {"exit 129", "signal 1", "exit 125"}
-A("fork-bomb", "forks 400", "refused EAGAIN|exit 137", policy="--pids 60", limit=90)
-A("memory-bomb", "memory 600", "exit 137|refused ENOMEM|signal 9", policy="--memory 100M", limit=90)
-A("memory-bomb-spread", "memory-spread 30 20", "exit 137|refused ENOMEM|signal 9|exit 1", policy="--memory 100M --pids 200", limit=90)
+A("fork-bomb", "forks 400", "refused EAGAIN|exit 137", policy="--pids 60", limit=180)
+A("memory-bomb", "memory 600", "exit 137|refused ENOMEM|signal 9", policy="--memory 100M", limit=180)
+A("memory-bomb-spread", "memory-spread 30 20", "exit 137|refused ENOMEM|signal 9|exit 1", policy="--memory 100M --pids 200", limit=180)
 A("fill-tmp", "fill /tmp/pf-fill-{own} 200", "ENOSPC EDQUOT exit 137".replace(" exit 137", ""), policy="--disk 32M", effect=lambda s: fill_effect(s))
 A("fill-dev-shm", "fill /dev/shm/pf-fill-{own} 200", "ENOSPC EDQUOT ENOMEM", policy="--disk 32M", effect=lambda s: fill_effect(s, "/dev/shm"))
 A("raise-open-files", "raise-files", "EPERM", root_control=True, through="refused EPERM", users="root")

@@ -40,7 +40,7 @@ class Server:
             try:
                 with self.socket.accept()[0] as one:
                     self.seen += 1
-                    one.settimeout(5)
+                    one.settimeout(30)
                     one.recv(4096)
                     one.sendall(f"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {len(self.word)}\r\n\r\n{self.word}".encode())
             except OSError:
@@ -70,7 +70,7 @@ def a_box(place, nth, allowed, denied):
     """(whether it went as if nothing had failed, what was wrong)"""
     before = denied.seen
     done = pf.run([PROGRAM, "run", "--workspace", place.work, "--hide", "hidden", "--reach", f"127.0.0.1:{allowed.port}", "--", "sh", "-c",
-                   COMMAND.format(allowed.port, denied.port)], user=place.user, cwd=place.work, env=place.environment(nth), limit=60)
+                   COMMAND.format(allowed.port, denied.port)], user=place.user, cwd=place.work, env=place.environment(nth), limit=120)
     out = done.out.decode("utf-8", "replace")
     said = [line for line in done.err.decode("utf-8", "replace").splitlines() if line.startswith("pinfold: ")]
     fields = out.strip().split("|")
@@ -91,7 +91,7 @@ def a_box(place, nth, allowed, denied):
 
 def request(port, body, session=None):
     """The status of a request, or None: its connection ended."""
-    wire = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    wire = http.client.HTTPConnection("127.0.0.1", port, timeout=90)
     headers = {"Authorization": "Bearer " + client.Http.TOKEN, "Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     try:
         wire.request("POST", "/mcp", client.json.dumps(body), {**headers, **({"Mcp-Session-Id": session} if session else {})})
@@ -117,7 +117,7 @@ def talk(port, done):
                 return good, None
         good = False
     try:
-        done.wait(5)
+        done.wait(30)
     except subprocess.TimeoutExpired:
         return False, f"two clients in a row were not served ({status}): {text[:200] if status else 'the connection ended'}"
     return False, None
@@ -133,7 +133,7 @@ def a_server(place, nth):
     with open(errors, "wb") as to:
         child = subprocess.Popen([PROGRAM, "mcp", "--http", "127.0.0.1:0", "--http-token", token], cwd=place.work, env=place.environment(nth), stdin=subprocess.DEVNULL,
                                  stdout=subprocess.DEVNULL, stderr=to, start_new_session=True, **place.user.popen())
-    good, wrong, end, port = False, None, time.monotonic() + 30, None
+    good, wrong, end, port = False, None, time.monotonic() + 90, None
     while child.poll() is None and not port and time.monotonic() < end:
         time.sleep(0.005)
         port = re.search(r"http://127\.0\.0\.1:(\d+)/mcp", told(errors))
@@ -145,11 +145,11 @@ def a_server(place, nth):
     ended = child.poll()
     child.terminate()
     try:
-        child.wait(30)
+        child.wait(90)
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait()
-        wrong = wrong or "it did not end within 30 s of SIGTERM"
+        wrong = wrong or "it did not end within 90 s of SIGTERM"
     # Its first lines may be what could not be written.
     if not wrong and told(place.failed) != "write" and (ended is not None or not port) and not re.search("(?m)^pinfold: (?!mcp: (serving|listening))", told(errors)):
         wrong = f"it ended with status {ended} and said: {told(errors)!r}"

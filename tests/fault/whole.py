@@ -44,7 +44,7 @@ class Scene:
         """(what it said when it ended otherwise than without a failure, what was wrong)"""
         pids = set(pf.children())
         done = pf.run([self.program, "run", "--engine", engine, "--workspace", self.work, "--", "sh", "-c", "echo in the box"], user=self.user, cwd=self.work,
-                      env=pf.environment(self.user, self.home, **{variable: f"{nth}:{error}"}), limit=60)
+                      env=pf.environment(self.user, self.home, **{variable: f"{nth}:{error}"}), limit=120)
         text = done.err.decode("utf-8", "replace")
         said = [x for x in text.splitlines() if x.startswith("pinfold: ")]
         fine = done.status == 0 and done.out == b"in the box\n"

@@ -803,9 +803,19 @@ static pid_t apart(void (*run)(void))
     }
     return pid;
 }
+/* The writer and those who take its time share a processor: the others stay free. */
+static void slow_pin(void)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(0, &one);
+    (void)!sched_setaffinity(0, sizeof one, &one);
+}
 static void slow_spin(void)
 {
     volatile int i = 0;
+    slow_pin();
+    raise(SIGSTOP); /* until the writer has begun */
     while (i >= 0)
         i = !i;
 }
@@ -823,6 +833,7 @@ static void slow_write(void)
     struct sched_param none = {0};
     int fd = open("b/f", O_WRONLY);
     void *bytes = mmap(NULL, SLOW_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    slow_pin();
     setpriority(PRIO_PROCESS, 0, 19);
     sched_setscheduler(0, SCHED_IDLE, &none);
     (void)!write(fd, bytes, SLOW_BYTES);
@@ -834,7 +845,7 @@ static void slow_arrive(void)
 }
 static void a_slow_rename(void)
 {
-    enum { CROWD = 8, SPIN = 16, ALL = 18 };
+    enum { CROWD = 8, SPIN = 11, ALL = 13 };
     pid_t all[ALL];
     struct stat st = {0};
     mkdir("b", 0777);
@@ -843,14 +854,18 @@ static void a_slow_rename(void)
     put("b/f", "");
     for (int i = 0; i < CROWD; i++)
         all[i] = apart(slow_crowd);
-    usleep(500 * 1000);
-    all[SPIN] = apart(slow_write);
-    for (int i = CROWD; i < SPIN; i++)
+    for (int i = CROWD; i < SPIN; i++) {
         all[i] = apart(slow_spin);
+        waitpid(all[i], NULL, WUNTRACED);
+    }
+    usleep(300 * 1000);
+    all[SPIN] = apart(slow_write);
     while (stat("b/f", &st) == 0 && st.st_size == 0 && waitpid(all[SPIN], NULL, WNOHANG) == 0)
-        usleep(1000);
+        usleep(200);
+    for (int i = CROWD; i < SPIN; i++)
+        kill(all[i], SIGCONT);
     all[SPIN + 1] = apart(slow_arrive);
-    usleep(1500 * 1000);
+    usleep(1000 * 1000);
     rename("a/p", "a/x");
     for (int i = 0; i < SPIN; i++)
         kill(all[i], SIGKILL);

@@ -156,10 +156,11 @@ static const struct scene scenes[] = {
      "no python3 -c 'import os; [os.open(\".gitmodules\", os.O_WRONLY | os.O_CREAT) for i in range(100)]; "
      "os._exit(0)'; "
      "mkfifo pipe; cat pipe & echo x > pipe; wait; echo '#' > .gitmodules; mkdir after; grep -q '#' .gitmodules"},
+    /* A call that waits for the guard finds what was written before judged: ": > after". */
     {"what .gitmodules may not say", REPO,
-     "printf '[submodule \"x\"]\n\tpath = x\n\turl = ext::sh\n' > .gitmodules; sleep 0.1; no test -e .gitmodules; "
-     "printf '[submodule \"x\"]\n\tpath = x\n\turl = ./y\n' > .gitmodules; sleep 0.1; test -e .gitmodules; "
-     "printf '\tupdate = !cmd\n' >> .gitmodules; sleep 0.1; no grep cmd .gitmodules; no git config -f .gitmodules "
+     "printf '[submodule \"x\"]\n\tpath = x\n\turl = ext::sh\n' > .gitmodules; : > after; no test -e .gitmodules; "
+     "printf '[submodule \"x\"]\n\tpath = x\n\turl = ./y\n' > .gitmodules; : > after; test -s .gitmodules; "
+     "printf '\tupdate = !cmd\n' >> .gitmodules; : > after; no grep cmd .gitmodules; no git config -f .gitmodules "
      "submodule.x.update '!x'; git config -f .gitmodules submodule.x.branch b; no ln -s x .gitmodules/y"},
 
     /* What must not be. */

@@ -360,7 +360,7 @@ static int shared(void *ctx)
     (void)ctx;
     if (!put("s1", STORED) || link("s1", "s2") < 0 || !put("ask", ""))
         return 1;
-    for (int i = 0; i < 500 && access("done", F_OK) < 0; i++)
+    for (int i = 0; i < 4500 && access("done", F_OK) < 0; i++)
         usleep(20000);
     return writes("s2", O_WRONLY) && holds("s1", STORED) ? 0 : 2;
 }
@@ -370,7 +370,7 @@ static void host_links(int signal)
     char from[300], to[300];
     (void)signal;
     snprintf(from, sizeof from, "%s/ask", ws);
-    for (int i = 0; i < 500 && access(from, F_OK) < 0; i++)
+    for (int i = 0; i < 4500 && access(from, F_OK) < 0; i++)
         usleep(20000);
     snprintf(from, sizeof from, "%s/s1", ws);
     snprintf(to, sizeof to, "%s/backup", store);

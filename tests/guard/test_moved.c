@@ -31,7 +31,7 @@ static bool put(const char *path, const char *text)
 
 static void await(const char *path)
 {
-    for (int i = 0; i < 1000 && access(path, F_OK) < 0; i++)
+    for (int i = 0; i < 9000 && access(path, F_OK) < 0; i++)
         usleep(10000);
 }
 

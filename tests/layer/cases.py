@@ -723,7 +723,7 @@ class Terminal:
                 break
             self.got += more
         os.close(self.main)
-        return self.child.wait(30), self.got[self.at:].decode(errors="replace")
+        return self.child.wait(90), self.got[self.at:].decode(errors="replace")
 
 
 def asked_then():

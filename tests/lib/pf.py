@@ -1,11 +1,14 @@
 """What the suites written in Python share: users, scenes, running things in a box and outside, what was left behind."""
 import ctypes
+import errno
 import glob
 import os
 import pwd
+import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -300,6 +303,20 @@ def remove(path):
 def have(*programs):
     """The first program that is not installed, or None."""
     return next((p for p in programs if not shutil.which(p)), None)
+
+
+def free_port(family=socket.AF_INET, address="127.0.0.1"):
+    """A port that nobody has, and that the kernel gives to no connection meanwhile."""
+    low = int(read("/proc/sys/net/ipv4/ip_local_port_range").split()[0])
+    while True:
+        port = random.randrange(8192, low) if low > 9216 else 0
+        with socket.socket(family) as s:
+            try:
+                s.bind((address, port))
+                return s.getsockname()[1]
+            except OSError as why:
+                if why.errno != errno.EADDRINUSE:
+                    raise
 
 
 def firejail_runs():

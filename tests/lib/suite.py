@@ -17,7 +17,7 @@ import time
 
 ASKED = 5.0  # seconds that whoever is told to end has for it
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-PATIENCE = 5.0  # seconds that what still ends when its suite has ended may take
+PATIENCE = float(os.environ.get("PINFOLD_LEFT_SECONDS", "30"))  # that what still ends when its suite has ended may take
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 statuses = {}
 

@@ -15,7 +15,7 @@ EXTERNAL = {
     "fs/namei.c", "fs/namespace.c", "fs/coredump.c", "fs/overlayfs/params.c", "kernel/fork.c", "kernel/user_namespace.c", "net/unix/af_unix.c",
     "drivers/tty/pty.c", "xen/include/public/elfnote.h", "sequencer.c", "setup.c", "jansson.h",
     # of projects that a box works in
-    "CLAUDE.md", "GEMINI.md", "AGENTS.md", "QWEN.md", "secrets.yaml", "setup.py", "setup.sh", "pre-commit.sh", "pnpm-workspace.yaml", "scripts/check.sh",
+    "CLAUDE.md", "GEMINI.md", "AGENTS.md", "QWEN.md", "secrets.yaml", "setup.py", "conftest.py", "setup.sh", "pre-commit.sh", "pnpm-workspace.yaml", "scripts/check.sh",
     # made by a build or a bench; placeholders
     "floor-plan.h", "policy.yaml", "folder/file.h", "OUT.c",
 }

@@ -3,6 +3,7 @@ that was used, and comes again, revokes all that came of it, as the strictest pr
 import base64
 import http.server
 import json
+import socket
 import ssl
 import subprocess
 import threading
@@ -38,7 +39,7 @@ class Endpoint:
     def __init__(self, where):
         self.lock, self.requests, self.number = threading.Lock(), [], 0
         self.current, self.used, self.revoked = None, set(), None
-        self.open = 0  # connections
+        self.open, self.last = 0, 0  # connections; the client's port of the last one
         self.lasts, self.answer, self.jwt, self.delay = 7200, None, False, 0
         outer = self
 
@@ -58,6 +59,7 @@ class Endpoint:
             def process_request(self, request, client_address):
                 with outer.lock:
                     outer.open += 1
+                    outer.last = client_address[1]
                 super().process_request(request, client_address)
 
             def process_request_thread(self, request, client_address):
@@ -83,10 +85,12 @@ class Endpoint:
         self.server.server_close()
 
     def settle(self):
-        """Waits until what was sent by somebody who is gone has been dealt with."""
-        time.sleep(0.02)
+        """Waits until what was sent by somebody who is gone has been dealt with: connections are accepted in their order."""
+        with socket.create_connection(("127.0.0.1", self.port)) as mine:
+            while self.last != mine.getsockname()[1]:
+                time.sleep(0.002)
         while self.open:
-            time.sleep(0.01)
+            time.sleep(0.002)
 
     def begin(self, token):
         with self.lock:

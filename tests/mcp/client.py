@@ -35,7 +35,7 @@ class Stdio:
     def say(self, message):
         self.raw(json.dumps(message).encode() + b"\n")
 
-    def hear(self, limit=60):
+    def hear(self, limit=180):
         """The next message, or None at the end or when the time is up."""
         end = time.monotonic() + limit
         while b"\n" not in self.waiting:
@@ -54,7 +54,7 @@ class Stdio:
         self.say({"jsonrpc": "2.0", "id": self.ids, "method": method, **({} if params is None else {"params": params})})
         return self.ids
 
-    def answer(self, wanted, limit=60):
+    def answer(self, wanted, limit=180):
         """The answer to that id, which may have come already; what comes before is kept in `seen`."""
         for message in self.seen:
             if message.get("id") == wanted and "method" not in message:
@@ -76,7 +76,7 @@ class Stdio:
     def tool(self, name, arguments=None):
         return self.ask("tools/call", {"name": name, "arguments": arguments or {}})
 
-    def tells(self, words, limit=60):
+    def tells(self, words, limit=180):
         """Whether it says that to the person within a while."""
         end = time.monotonic() + limit
         while words.encode() not in self.told:
@@ -88,7 +88,7 @@ class Stdio:
             self.told += got
         return True
 
-    def end(self, limit=60):
+    def end(self, limit=180):
         """Closes its input as a client does; the exit status, or None when it stays."""
         if self.child.stderr.closed:
             return self.child.returncode
@@ -149,7 +149,7 @@ class Http:
         self.session = headers.get("mcp-session-id")
         return status, headers, body
 
-    def end(self, limit=60):
+    def end(self, limit=180):
         self.child.terminate()
         try:
             return self.child.wait(limit)

@@ -97,7 +97,7 @@ await test('denial-told', async () => {
     const s = r.structuredContent;
     if (!/denied: file create .*\.envrc/.test(text(r)) || s.denials[0].origin !== undefined) return text(r);
     const told = () => logs.some((l) => l.level === 'warning' && l.logger === 'pinfold.denied' && /\.envrc/.test(l.data.message));
-    for (let i = 0; i < 200 && !told(); i++) await sleep(50);
+    for (let i = 0; i < 1800 && !told(); i++) await sleep(50);
     return told() ? '' : 'nothing in the log: ' + JSON.stringify(logs);
 });
 await test('less-is-given', async () => {
@@ -148,7 +148,7 @@ await test('cancel', async () => {
     const mark = path.join(cwd, 'alive');
     fs.rmSync(mark, { force: true });
     const call = run(client, { command: 'while :; do date +%N > alive; sleep 0.05; done' }, { signal: stop.signal });
-    for (let i = 0; i < 400 && !fs.existsSync(mark); i++) await sleep(50);
+    for (let i = 0; i < 1800 && !fs.existsSync(mark); i++) await sleep(50);
     stop.abort('enough');
     await call.catch(() => {});
     let then, now = fs.readFileSync(mark, 'utf8');
@@ -180,7 +180,7 @@ await test('resources', async () => {
     if (!(refused instanceof Error)) return 'what a command may not read was read';
     await client.subscribeResource({ uri: entry.uri });
     fs.writeFileSync(path.join(cwd, 'watched'), 'another');
-    for (let i = 0; i < 400 && !updated.length; i++) await sleep(50);
+    for (let i = 0; i < 1800 && !updated.length; i++) await sleep(50);
     await client.unsubscribeResource({ uri: entry.uri });
     const complete = async (name, value, more) => (await client.complete({ ref: { type: 'ref/resource', uri: 'pinfold://session/{session}/files{+path}' },
         argument: { name, value }, ...more })).completion.values;
@@ -188,7 +188,7 @@ await test('resources', async () => {
     if (names.join() !== 'for resources' || paths.join() !== cwd + '/made') return JSON.stringify({ names, paths });
     if (!(await complete('prompt', '').catch((e) => e) instanceof Error)) return 'an unknown variable';
     await client.callTool({ name: 'session_stop', arguments: { session: 'for resources' } });
-    for (let i = 0; i < 400 && lists < 2; i++) await sleep(50);
+    for (let i = 0; i < 1800 && lists < 2; i++) await sleep(50);
     return updated[0] === entry.uri && lists >= 2 ? '' : JSON.stringify({ updated, lists });
 });
 await test('wrong-arguments', async () => {

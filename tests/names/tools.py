@@ -49,6 +49,7 @@ ROWS = {
     ".pre-commit-config.yaml": Row("pre-commit", f"echo \"{PRE_COMMIT}\" > .pre-commit-config.yaml", "git add .; pre-commit install; git commit -qm x"),
     "lefthook.yml": Row("npm:lefthook", LEFTHOOK + "lefthook.yml", LEFTHOOK_RUN),
     "lefthook-local.yml": Row("npm:lefthook", LEFTHOOK + "lefthook-local.yml", "echo 'pre-commit: {}' > lefthook.yml; " + LEFTHOOK_RUN),
+    ".config/lefthook.jsonc": Row("npm:lefthook", "mkdir .config; echo \"{\\\"pre-commit\\\": {\\\"commands\\\": {\\\"x\\\": {\\\"run\\\": \\\"touch $RAN\\\"}}}}\" > .config/lefthook.jsonc", LEFTHOOK_RUN),
     ".lefthook": Row("npm:lefthook", "mkdir -p .lefthook/pre-commit; echo touch $RAN > .lefthook/pre-commit/x; chmod +x .lefthook/pre-commit/x",
                      "printf 'pre-commit:\\n  scripts:\\n    x:\\n      runner: sh\\n' > lefthook.yml; " + LEFTHOOK_RUN),
     ".lintstagedrc": Row("npm:lint-staged", "echo \"{\\\"*\\\": \\\"touch $RAN\\\"}\" > .lintstagedrc",
@@ -136,13 +137,18 @@ ROWS = {
 UNTRIED = {
     "judged by content, in the suites guard and escape": ".git/config .git/config.worktree .gitmodules rebase-merge/strategy sequencer/opts sequencer/todo .git/hooks .git/info/attributes .git/commondir",
     "neither Debian nor npm has the tool": ".jj/repo .jj/repo/config.toml .jj/workspace-config.toml .git/sl/config .sl/config .sl/sharedpath .pijul/config .overcommit.yml .trunk .lvimrc devenv.nix devbox.json "
-                                           "rust-toolchain rust-toolchain.toml .mvn/wrapper .mvn/extensions.xml",
+                                           "rust-toolchain rust-toolchain.toml .mvn/wrapper .mvn/extensions.xml .mvn/mvnd.properties .flox/env .shadowenv.d bin/activate-hermit bin/hermit bin/hermit.hcl "
+                                           ".tmux-sessionizer .sdkmanrc global.json hk.pkl hk.local.pkl .config/hk.pkl .config/hk.local.pkl packrat/init.R rv/scripts devenv.yaml devenv.local.nix devenv.local.yaml",
+    "what it names is downloaded first": ".corepack.env .bazeliskrc .bazelversion gradle/gradle-daemon-jvm.properties .prototools",
+    "a tool of npm, PyPI, Ruby or R, that is large for one row": ".poetry .pdm-plugins .git/lazygit.yml .lazygit.yml .bzr/branch/branch.conf .p4config .gclient .reviewboardrc .arcconfig prek.toml sgconfig.yml .rbenv-vars .lintr",
+    "an editor's language server, or an editor's plugin": "*.sublime-project .lazy.lua .ycm_extra_conf.py .lite_project.lua rust-analyzer.toml .lsp/config.edn buildServer.json hie.yaml .hie-bios",
+    "a login to a desktop or to systemd": ".config/autostart .config/systemd/user .config/environment.d .pam_environment .xprofile .xsessionrc .xinitrc",
     "graphical, or a service": ".vscode *.code-workspace .idea .run .fleet .zed .theia .nova .vs .settings .idx .devcontainer .devcontainer.json .helix",
     "an agent that starts only with a login or a person's answer": ".mcp.json .claude .claude.json .codex .cursor .kiro .windsurf .continue .clinerules .cline .roo .kilocode .amazonq .amp .openhands .antigravity "
-    ".agent .agents .hermes .copilot .github/copilot .github/hooks .github/agents .goose .crush .crush.json crush.json .junie .augment .trae .factory .aider.conf.yml .aider.model.settings.yml",
+    ".agent .agents .hermes .copilot .github/copilot .github/hooks .github/agents .goose .crush .crush.json crush.json .junie .augment .trae .factory .vibe .iflow .codebuddy .qoder .grok .kimi .rovodev .tabnine .github/mcp.json .github/skills .aider.conf.yml .aider.model.settings.yml",
     "read where another file of the list is, by the same code": ".nvim.lua .gvimrc .vim .emacs.d opencode.jsonc mise.local.toml .mise.toml .mise.local.toml .mise .config/mise.toml .config/mise .bash_aliases "
-    ".pre-commit-config.yml .inputrc",
-    "pinfold reads it as the policy of its own start, which tests/project and tests/paths do": ".pinfold",
+    ".pre-commit-config.yml .inputrc mise/config.toml mise/config.local.toml .miserc.toml .config/miserc.toml .config/git default.nix",
+    "pinfold reads it as the policy of its own start, which tests/project and tests/paths do": ".pinfold .agent-sandbox",
     "ssh takes its home from the user database, not from HOME": ".ssh",
 }
-FAMILIES = ("lefthook", ".lefthook", ".lintstagedrc", "lint-staged.config")  # spellings of one file
+FAMILIES = ("lefthook", ".lefthook", ".config/lefthook", ".lintstagedrc", "lint-staged.config", ".huskyrc", "husky.config", ".commitlintrc", "commitlint.config")  # spellings of one file

@@ -22,7 +22,7 @@ class Row:
     env: dict = dataclasses.field(default_factory=dict)
     needs: str = ""         # a program without which the row says nothing
     stdin: str = ""
-    seconds: int = 60
+    seconds: int = 120
 
 
 class Document:

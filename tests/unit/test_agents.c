@@ -420,7 +420,7 @@ static void test_while_written(void **state)
         }
     }
     close(in[1]);
-    for (int i = 0; i < 2000 && strcmp(sql(HOST_DB, "SELECT count(*) > 5 FROM conversations_v2"), "1\n") != 0; i++)
+    for (int i = 0; i < 9000 && strcmp(sql(HOST_DB, "SELECT count(*) > 5 FROM conversations_v2"), "1\n") != 0; i++)
         usleep(10000);
     for (int i = 0; i < 25; i++) {
         if (i % 5 == 0)
@@ -685,7 +685,7 @@ static void test_confined(void **state)
     pid_t waits = fork_child();
     if (waits == 0)
         _exit(sync_kiro() == 0 ? 0 : 1);
-    for (int i = 0; i < 500 && !seen; i++) {
+    for (int i = 0; i < 9000 && !seen; i++) {
         seen = status_of("pinfold-sqlite", text, sizeof text);
         usleep(10000);
     }

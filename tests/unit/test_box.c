@@ -412,7 +412,7 @@ static void timeout_ends_what_does_not_listen(void **state)
     struct box_result r =
         run_captured(t, "trap '' TERM; (trap '' TERM; setsid sleep 1000) & while :; do sleep 1; done");
     uint64_t ms = elapsed_ms(&from);
-    assert_true(ms >= 2200 && ms < 30000);
+    assert_true(ms >= 2200 && ms < 120000);
     assert_int_equal(r.end, BOX_TIMED_OUT);
     assert_int_equal(box_result_status(&r), 124);
     box_result_free(&r);
@@ -559,8 +559,8 @@ static void a_command_in_a_session_has_no_plan(void **state)
 static void nothing_survives(void **state)
 {
     (void)state;
-    struct box_result r = run_captured(test_plan(), "trap '' HUP TERM; (setsid sh -c 'trap \"\" HUP TERM; echo $$; "
-                                                    "exec sleep 1000' &) ; sleep 0.1");
+    struct box_result r =
+        run_captured(test_plan(), "trap '' HUP TERM; setsid sh -c 'sleep 1000 >/dev/null 2>&1 & echo $!'");
     int pid = atoi(buf_cstr(&r.out));
     assert_true(pid > 1);
     assert_int_equal(kill(pid, 0), -1);

@@ -23,7 +23,7 @@
 #include "protocol/control.h"
 #include "protocol/job.h"
 
-#define PATIENCE_MS 20000
+#define PATIENCE_MS 90000
 
 static struct pinfold_policy *policy;
 static struct prepared prepared;
@@ -269,13 +269,14 @@ static void terminal(void **state)
     assert_int_equal(f.kind, FRAME_EXIT);
     assert_int_equal(WEXITSTATUS(f.b), 5);
     struct pollfd p = {.fd = master, .events = POLLIN};
-    while (n < sizeof text - 1 && poll(&p, 1, 200) == 1) {
+    text[0] = 0;
+    while (n < sizeof text - 1 && !strstr(text, "/dev/pts/") && poll(&p, 1, PATIENCE_MS) == 1) {
         ssize_t got = read(master, text + n, sizeof text - 1 - n);
         if (got <= 0)
             break;
         n += (size_t)got;
+        text[n] = 0;
     }
-    text[n] = 0;
     assert_non_null(strstr(text, "/dev/pts/"));
     const struct frame told = {.kind = FRAME_END, .a = 1};
     assert_true(send(o.reply, &told, sizeof told, 0) > 0);

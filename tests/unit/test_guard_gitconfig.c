@@ -107,6 +107,9 @@ static void what_git_writes_itself_passes(void **state)
         "",
         "[lfs]\n\trepositoryformatversion = 0\n[lfs \"https://x/info/lfs\"]\n\taccess = basic\n\tlocksverify = true\n");
     PASSES("", "[pull]\nrebase = true\n[push]\ndefault = current\nautoSetupRemote\n[gc]\nauto = 0\n[fetch]\nprune\n");
+    PASSES("",
+           "[remote \"o\"]tagOpt = --no-tags\n[branch \"b\"]description = - one\n[core]whitespace = -trailing-space\n"
+           "[tag]sort = -creatordate\n[checkout]workers = -1\n");
     PASSES("[a]b=c", "[a]b=c\n[user]name=x");
     PASSES("[user]name=x\n[a]b=c", "[a]b=c\n");
     PASSES("[include]path=p\n[core]fsmonitor=x\n", "[include]\n path = \"p\" ; same\n[core]\nFSMonitor = x\nbare=true");
@@ -205,6 +208,23 @@ static void what_names_programs_is_protected(void **state)
         "[remote \"o\"]serverOption=x",
         "[fetch]bundleURI=x",
         "[extensions]unknown=1",
+        /* Options of git, where a name was meant. */
+        "[remote \"--upload-pack=x\"]url=y",
+        "[remote \"-x\"]fetch=y",
+        "[remote \"ext::sh -c x\"]fetch=y",
+        "[remote \"o\"]tagOpt=--upload-pack=x",
+        "[remote \"o\"]tagOpt",
+        "[remote \"o\"]fetch=--upload-pack=x",
+        "[remote \"o\"]push=--receive-pack=x",
+        "[branch \"b\"]merge=--upload-pack=x",
+        "[branch \"-b\"]merge=x",
+        "[extensions]partialClone=--upload-pack=x",
+        "[submodule \"x\"]branch=--upload-pack=x",
+        "[submodule \"--x\"]url=y",
+        "[gitflow \"branch\"]master=--upload-pack=x",
+        "[checkout]defaultRemote=-x",
+        "[clone]defaultRemoteName=-x",
+        "[user]signingKey=-x",
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct gitconfig_ask ask = {GITCONFIG_REPOSITORY, STR(""), str_of(bad[i]), STR("/w/p/.git"), STR("/w/p")};

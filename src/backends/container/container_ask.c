@@ -24,7 +24,7 @@
 
 #define MAX_INFO        (1u << 20)
 #define DEFAULT_SOCKET  "/var/run/docker.sock"
-#define DOCKER_PATIENCE 10000
+#define DOCKER_PATIENCE 30000
 #define PODMAN_PATIENCE 30000
 #define PULL_PATIENCE   1800000
 #define CLIENT_WORDS    128

@@ -19,7 +19,7 @@
 #include "plan/make.h"
 
 #define CLIENT_MS    60000
-#define IN_USE_TRIES 100 /* of 100 ms */
+#define IN_USE_TRIES 300 /* of 100 ms */
 #define UNUSED_TIME  600 /* seconds */
 #define MAX_LISTED   (8u << 20)
 

@@ -65,6 +65,11 @@ void native_main(int argc, char **argv)
     has_main = true;
 }
 
+bool native_may_share(void)
+{
+    return has_main && !memory_shared && sys_prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
+}
+
 static _Noreturn void builder_main(struct birth *birth)
 {
     struct builder *b = &birth->builder;
@@ -397,7 +402,7 @@ void engine_kill(const struct started *s)
  */
 static void native_finish(struct started *s)
 {
-    enum { BUILD_PATIENCE_MS = 2000 };
+    enum { BUILD_PATIENCE_MS = 10000 };
     struct pollfd p = {.fd = s->pidfd, .events = POLLIN};
     struct timespec patience = {BUILD_PATIENCE_MS / 1000, 0};
     siginfo_t info;

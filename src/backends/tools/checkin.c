@@ -523,7 +523,7 @@ static bool ends_in(int pidfd, long seconds)
    that is killed between its clone(2) and the map of user ids leaves a child that waits for that map forever. */
 static void abandon(struct meeting *m, struct started *s)
 {
-    enum { PATIENCE = 1 };
+    enum { PATIENCE = 10 };
     s->control = sys_shut(s->control);
     if (m->tool > 0 && (m->way->by_path || !ends_in(m->tool_pidfd, PATIENCE)))
         (void)sys_kill(m->tool, m->way->by_path ? SIGTERM : SIGKILL); /* a child of ours that was not waited for */
@@ -574,7 +574,7 @@ int tool_start(const struct tool_way *way, const struct start_request *ask, stru
 /* When the control sockets close, pid 1, the builder and the tool end, in this order. What does not is killed. */
 void tool_finish(struct started *s)
 {
-    enum { PATIENCE = 2, TOOL_PATIENCE = 20 /* of a daemon's client, which sees to it that the container goes */ };
+    enum { PATIENCE = 10, TOOL_PATIENCE = 20 /* of a daemon's client, which sees to it that the container goes */ };
     int status;
     s->control = sys_shut(s->control);
     if (s->pidfd >= 0 && !s->leave_builder && !ends_in(s->pidfd, PATIENCE))

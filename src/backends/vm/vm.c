@@ -37,7 +37,7 @@
 #define KERNEL_MIB      192 /* of the machine's memory, for its kernel and page cache */
 #define DEFAULT_MIB     2048
 #define VM_PATIENCE_MS  120000
-#define PATIENCE_KVM_MS 10000
+#define PATIENCE_KVM_MS 30000
 
 /* ---- what is available ---- */
 

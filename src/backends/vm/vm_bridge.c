@@ -426,7 +426,7 @@ static int turn(struct bridging *b)
 static void last_words(struct bridging *b)
 {
     struct pollfd p = {.fd = b->ask->words, .events = POLLIN};
-    const struct timespec moment = {.tv_nsec = 200000000};
+    const struct timespec moment = {.tv_sec = 2};
     while (b->n_text < sizeof b->text && sys_call(SYS_ppoll, &p, 1, &moment, 0, 0, 0) == 1 && p.revents & POLLIN)
         keep_words(b);
 }

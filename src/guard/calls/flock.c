@@ -29,7 +29,7 @@
 #define LOCKS_OWN   16
 #define LOCKS_MAX   65536 /* in the queue, if the limit of descriptors is not lower */
 #define QUEUE_SPARE 128   /* descriptors for other use */
-#define FULL_MS     1000  /* how long a full queue is waited for */
+#define FULL_MS     10000 /* how long a full queue is waited for */
 
 /* A call in the queue. */
 struct waiting {

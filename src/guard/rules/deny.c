@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "guard/inside.h"
+#include "protocol/guard_table.h"
 #include "protocol/moves.h"
 #include "sys/socket.h"
 
@@ -86,6 +87,12 @@ void deny_built(struct guard *g, enum denial_action action, struct str path)
 {
     if (!g->ours && !(g->plan->filter & FILTER_MONITOR)) /* which tells every such call */
         report(g, FRAME_BUILT, &g->shared->built, action, NULL, path, "");
+}
+
+void deny_root_map(struct guard *g)
+{
+    if (!g->ours) /* also in a monitored box: the monitor sees calls, and not what write(2) gets */
+        report(g, FRAME_BUILT, &g->shared->built, DENIAL_NAMESPACE, NULL, STR(DENIAL_ROOT_MAP), "");
 }
 
 int deny_namespace(struct guard *g)

@@ -339,7 +339,7 @@ static int nameless(struct guard *g, const struct place *p, int flags, unsigned 
 }
 
 #define UNBORN    (-1)
-#define SETTLE_MS 2000 /* for a watcher that hangs in a dead file system; this delays, but weakens nothing */
+#define SETTLE_MS 10000 /* for a watcher that hangs in a dead file system; this delays, but weakens nothing */
 
 static void woken(int signal)
 {
@@ -455,6 +455,7 @@ static _Noreturn void watch(struct guard *g, struct place *p, const struct rule 
                             struct watcher *w, int stand_in)
 {
     uint64_t open = 0;
+    g->watches = true;
     (void)sys_sigmask_swap(SIG_BLOCK, SYS_SIGNAL_BIT(SIGUSR1) | SYS_SIGNAL_BIT(SIGIO), &open);
     (void)signal(SIGUSR1, woken); /* via libc, because a handler needs its restorer */
     (void)signal(SIGIO, woken);

@@ -28,7 +28,8 @@
  * Order: first the guard's name lock, then all directories at once or none. A guard that cannot get one releases the
  * others and tries again, so there is no deadlock. No lock is held during a call that waits for a process of a box
  * (handing over a descriptor, opening a FIFO) or for a program. After HOLD_MS a call is refused; so is one whose caller
- * may not read the directory, or on a file system without such locks.
+ * may not read the directory, or on a file system without such locks. What a command has written and closed is put in
+ * place after the end of its box, too (gitdir.c), and waits as long.
  */
 #include <errno.h>
 #include <poll.h>
@@ -40,9 +41,9 @@
 #include "guard/inside.h"
 #include "sys/poll.h"
 
-#define HOLD_MS   3000
-#define MOVED     1  /* the place has changed */
-#define MOVES_MAX 64 /* somebody keeps moving it */
+#define HOLD_MS   10000 /* the holder may be a process that gets no processor for seconds */
+#define MOVED     1     /* the place has changed */
+#define MOVES_MAX 64    /* somebody keeps moving it */
 #define OPEN_HELD (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 #define UNREADABLE                                                                                                     \
     "a directory on the path, which other boxes can change at the same time, cannot be read and therefore not be "     \
@@ -192,11 +193,11 @@ static int lock_all(struct guard *g)
     return 0;
 }
 
-/* Sleeps a little longer each time, and differently in each guard; -ETIMEDOUT after too many, or if the box has
-   ended. */
+/* Sleeps a little longer each time, and differently in each guard; -ETIMEDOUT after too many, or if the box has ended and
+   with it who waits for the call. */
 static int pause_a_moment(struct guard *g, unsigned turn, uint64_t *until)
 {
-    struct pollfd end = {.fd = g->init_pidfd, .events = POLLIN};
+    struct pollfd end = {.fd = g->watches ? -1 : g->init_pidfd, .events = POLLIN};
     struct timespec now;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     uint64_t ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;

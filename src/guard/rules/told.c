@@ -16,8 +16,8 @@
 #include "sys/socket.h"
 #include "sys/poll.h"
 
-#define TOLD_MAX     64         /* frames; the last one counts the rest */
-#define TOLD_WAIT_MS 200        /* for one frame, if they are read too slowly */
+#define TOLD_MAX     64    /* frames; the last one counts the rest */
+#define TOLD_WAIT_MS 10000 /* for one frame; where that does not suffice nobody reads, and the rest is only counted */
 #define REFS_BYTES   (8u << 20) /* of packed-refs or a reftable: some 100,000 names */
 #define TABLES       "tables.list"
 #define TABLES_MAX   64 /* git joins them long before */
@@ -174,14 +174,15 @@ static bool tell(struct guard *g, enum told_kind kind, struct str path, struct s
 struct ending {
     unsigned said;
     size_t more;
+    bool unread;
 };
 
 static void tell_or_count(struct guard *g, struct ending *e, enum told_kind kind, struct str path, struct str what)
 {
-    if (e->said < TOLD_MAX && tell(g, kind, path, what))
-        e->said++;
-    else
-        e->more++;
+    const bool sent = !e->unread && e->said < TOLD_MAX && tell(g, kind, path, what);
+    e->unread = e->unread || (!sent && e->said < TOLD_MAX);
+    e->said += sent;
+    e->more += !sent;
 }
 
 static void tell_repository(struct guard *g, struct ending *e, struct str path)

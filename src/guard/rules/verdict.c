@@ -456,7 +456,8 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
     if (rule)
         return deny(g, DENIAL_CREATE, rule, path, "a hidden name");
     rule = guarded(g, path, &end);
-    g->birth |= g->point = rule && empty && end == p->n && point_may(g, p, rule);
+    g->birth |= g->point = rule && empty && end == p->n && point_may(g, p, rule, made == MADE_DIRECTORY);
+    const bool hooks = g->point && rule_is_git_hooks(rule);
     if (rule && !g->point && !(rule_is_git_hooks(rule) && is_hook_sample(path, end, made)))
         return deny(g, DENIAL_CREATE, rule, path, reason(rule));
     if (is_outside(g, path))
@@ -468,7 +469,8 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
     if (g->rules.n_branches && branches_make(g, path, made == MADE_DIRECTORY) < 0)
         return -EACCES;
     end = repository_place(g, path, &config);
-    if (end && !(fold_eq(last_of((struct str){path.p, end}), STR("hooks")) && is_hook_sample(path, end, made)))
+    if (end && !hooks &&
+        !(fold_eq(last_of((struct str){path.p, end}), STR("hooks")) && is_hook_sample(path, end, made)))
         return deny(g, DENIAL_CREATE, NULL, path, REPOSITORY);
     if (made == MADE_LINK &&
         ((rule = rules_below(&g->rules, path, &at, &rest)) || (rule = rules_pinned(&g->rules, path)) ||

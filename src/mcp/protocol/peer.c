@@ -12,7 +12,7 @@
 
 #define PROGRESS_MS 1000
 #define ASK_MS      300000 /* a person who does not answer says no */
-#define ROOTS_MS    5000   /* a client that does not tell its roots has none */
+#define ROOTS_MS    10000  /* a client that does not tell its roots has none */
 #define ROOTS_ID    "pinfold-roots"
 
 static const char *const versions[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}; /* newest first */

@@ -18,6 +18,7 @@
  * If the box can write above a place, a rename could move a mount or mask away, so there the guard judges as well, and
  * the directories in between are pinned.
  */
+#include "base/json.h"
 #include "plan/make.h"
 
 struct settling {
@@ -159,8 +160,12 @@ static const char *why_no_layer(const struct settling *s, const struct plan_plac
         return "it is no directory";
     if (p->kind != PLACE_RW)
         return "it is read-only in this box";
-    if (path_at_or_below(s->m->ask->layer, p->src) || strchr(p->src, '\n') || strchr(s->m->ask->layer, '\n'))
+    if (path_at_or_below(s->m->ask->layer, p->src))
         return "it contains pinfold's own state directory (XDG_STATE_HOME)";
+    if (strchr(p->src, '\n') || strchr(s->m->ask->layer, '\n'))
+        return "a line break in its path, or in that of the state directory (XDG_STATE_HOME), cannot be kept";
+    if (!utf8_valid(str_of(p->src)))
+        return "its path is not UTF-8 text, and the layer could not name it; rename the directory";
     return NULL;
 }
 

@@ -20,7 +20,7 @@ enum key_tighten {
     TIGHTEN_LESS,  /* a smaller limit */
     TIGHTEN_TRUE,  /* only true */
     TIGHTEN_FALSE, /* only false */
-    TIGHTEN_PATH,  /* the access to the path may not grow (merge.c) */
+    TIGHTEN_PATH,  /* the access to the path may not grow (merge_paths.c) */
     TIGHTEN_SKIP   /* does not affect the box (version) */
 };
 

@@ -589,7 +589,7 @@ int policy_canonical(const struct policy *p, struct buf *out)
     return print(p, ALL_LIMITS, out);
 }
 
-/* Arrays are sorted (merge.c), so they are compared item by item. */
+/* Arrays are sorted (merge_order.c), so they are compared item by item. */
 static bool equal_paths(const struct policy *a, const struct policy *b)
 {
     if (a->n_paths != b->n_paths)

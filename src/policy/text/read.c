@@ -201,7 +201,7 @@ static int check_names(const struct said *s, struct arena *scratch, struct err *
     case KEY_GIT_PROTECT:
         return check_branch(s->a, e);
     case KEY_GPG_AGENT:
-    case KEY_SSH_AGENT: /* its form is judged with its path (merge.c) */
+    case KEY_SSH_AGENT: /* its form is judged with its path (merge_keys.c) */
         return 0;
     case KEY_ENV_PASS:
     case KEY_ENV_REMOVE:

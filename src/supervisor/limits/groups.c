@@ -15,8 +15,9 @@
 #include "supervisor/parts.h"
 #include "survey/owner.h"
 
-#define STALE_SECONDS  10  /* younger ones may belong to a process of another pid namespace that is just starting */
-#define REMOVE_TRIES   200 /* of 5 ms: members that were killed need a moment to be gone */
+#define STALE_SECONDS 60 /* younger ones may belong to a process of another pid namespace that is just starting */
+#define REMOVE_TRIES                                                                                                   \
+    2000 /* of 5 ms: members that were killed need a moment to be gone, and seconds on a busy machine */
 #define REMOVE_WAIT_NS 5000000
 
 int group_write(const char *dir, const char *name, const char *value)

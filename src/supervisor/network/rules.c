@@ -137,7 +137,7 @@ int order_send(struct box *b, const struct egress_order *o, int fd)
     }
     if (b->egress.events < 0)
         return -EPIPE;
-    for (int patience = 10;;) {
+    for (int patience = 100;;) {
         if (sendmsg(b->egress.events, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof *o)
             return 0;
         if (errno == EINTR)

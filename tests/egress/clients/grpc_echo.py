@@ -28,8 +28,8 @@ def main():
     options = [("grpc.default_authority", sys.argv[2])] if len(sys.argv) > 2 else []
     with grpc.insecure_channel(sys.argv[1], options=options) as channel:
         try:
-            said = channel.unary_unary("/t.Echo/Say")(b"hel", timeout=15, metadata=[("x-long", "y" * 6000)])
-            many = list(channel.unary_stream("/t.Echo/Many")(b"lo" * 4000, timeout=15))
+            said = channel.unary_unary("/t.Echo/Say")(b"hel", timeout=25, metadata=[("x-long", "y" * 6000)])
+            many = list(channel.unary_stream("/t.Echo/Many")(b"lo" * 4000, timeout=25))
             print((said + many[99][:2]).decode() if len(many) == 100 else "short")
         except grpc.RpcError as e:
             print(e.code().name, e.details())

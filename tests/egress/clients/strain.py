@@ -66,7 +66,7 @@ def loris(address, n):
     found = [connect(address) for _ in range(n)]
     text = b"GET http://ok.test:8099/f HTTP/1.1\r\nHost: ok.test:8099\r\nX: " + b"y" * 999
     ended = 0
-    for i in range(24):
+    for i in range(120):
         for s in list(found):
             try:
                 s.sendall(text[i:i + 1])
@@ -78,6 +78,8 @@ def loris(address, n):
             except OSError:
                 found.remove(s)
                 ended += 1
+        if not found:
+            break
         time.sleep(0.5)
     print("ended", ended, flush=True)
 

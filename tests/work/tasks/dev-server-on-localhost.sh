@@ -6,7 +6,7 @@ const s = require("http").createServer((q, a) => a.end("served " + q.url));
 s.listen(3000, "127.0.0.1", () => console.log("up"));
 ' >log &
 server=$!
-for _ in $(seq 100); do
+for _ in $(seq 1200); do
     if grep -q up log; then break; fi
     sleep 0.05
 done

@@ -13,7 +13,7 @@ if __name__ == "__main__":
     q = multiprocessing.Queue()
     p = multiprocessing.Process(target=q.put, args=("x",))
     p.start()
-    assert q.get(timeout=10) == "x"
+    assert q.get(timeout=90) == "x"
     p.join()
     lock, value = multiprocessing.Lock(), multiprocessing.Value("i", 0)
     with lock:
