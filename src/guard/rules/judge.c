@@ -848,15 +848,3 @@ enum rules_refs rules_refs(const struct rules *r, struct str path, const struct 
     }
     return REFS_NONE;
 }
-
-bool rules_keep_refs(const struct rules *r, struct str directory, struct str text)
-{
-    static const char word[] = "refstorage";
-    bool ours = false;
-    for (size_t i = 0; i < r->n_branches; i++)
-        ours |= fold_eq(directory, r->branches[i].below);
-    for (size_t at = 0; ours && at + sizeof word - 1 <= text.n; at++)
-        if (fold_eq((struct str){text.p + at, sizeof word - 1}, STR(word)))
-            return false;
-    return true;
-}

@@ -128,5 +128,3 @@ enum rules_refs {
 enum rules_refs rules_refs(const struct rules *r, struct str path, const struct rule **ret_rule);
 /* The rule that protects the branch `ref` ("refs/heads/x") of the repository that `of` is about, or NULL. */
 const struct rule *rules_branch(const struct rules *r, const struct rule *of, struct str ref);
-/* Whether this configuration of the repository `directory` leaves its protected branches where they are judged. */
-bool rules_keep_refs(const struct rules *r, struct str directory, struct str text);
