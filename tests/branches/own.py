@@ -286,14 +286,7 @@ def ends(s, _hand):
         return subprocess.Popen([pf.PINFOLD, "run", "--", "sh", "-c", commit], cwd=top, env=s.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **s.user.popen())
 
     def at_work():
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{pid}/cmdline", "rb") as file:
-                    if file.read().startswith(b"/bin/sh\0/repo-hooks/pre-commit\0") and os.stat(f"/proc/{pid}").st_uid == s.user.uid:
-                        return True
-            except OSError:
-                continue
-        return False
+        return verify.hooks_at_work(s, top) > 0
 
     child = begin("until [ -e now ]; do sleep 0.05; done; kill -TERM $g; wait $g; echo ended-$?; ls .git/refs/heads")
     verify.wait_for(at_work)
