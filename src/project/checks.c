@@ -30,17 +30,21 @@ static int says_no(char *why, size_t room, int no, const char *format, ...)
 
 /* ---- at the start ---- */
 
-/* Options of the session that make its box smaller, and its base: a hook's box is not to have more. */
-static void keep_options(const struct pinfold_option *options, struct checks *c)
+/* Options of the session that make its box smaller, and its base: a hook's box is not to have more. False: more than fit. */
+static bool keep_options(const struct pinfold_option *options, struct checks *c)
 {
     static const char *const kept[] = {"profile", "policy", "settings", "net",  "deny",  "deny-port", "hide",
                                        "memory",  "cpus",   "pids",     "disk", "unset", NULL};
     for (; options->name; options++) {
-        for (size_t i = 0; kept[i] && c->n_options < PROJECT_OPTIONS; i++) {
-            if (same(kept[i], options->name))
-                c->options[c->n_options++] = *options;
+        for (size_t i = 0; kept[i]; i++) {
+            if (!same(kept[i], options->name))
+                continue;
+            if (c->n_options == PROJECT_OPTIONS)
+                return false;
+            c->options[c->n_options++] = *options;
         }
     }
+    return true;
 }
 
 /* The policy of a box for hooks: that of the project's boxes, with the checkout to read, and what is added. */
@@ -115,8 +119,11 @@ static int begin_checks(const struct pinfold_option *options, struct checks *ret
     snprintf(path, sizeof path, "%s/hooks", ret->top);
     if (!made || mkdir(path, 0700) < 0)
         return says_no(why, room, errno, "git.verify: cannot make '%s': %s", path, strerror(errno));
-    keep_options(options, ret);
-    int r = freeze(ret, why, room);
+    int r = keep_options(options, ret)
+                ? freeze(ret, why, room)
+                : says_no(why, room, E2BIG,
+                          "git.verify: more than %d options for the boxes of hooks; write them into the policy",
+                          PROJECT_OPTIONS);
     if (r == 0 && !ret->any && ret->rules->verify == PUSH_VERIFY_REQUIRED)
         r = says_no(
             why, room, ENOENT,
