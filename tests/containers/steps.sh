@@ -42,6 +42,12 @@ step session-again '^kept$' 0 pinfold exec one -- cat kept
 step session-guarded 'Permission denied' 2 pinfold exec one -- sh -c 'echo x >.envrc'
 step session-stop 'nothing' 0 pinfold session stop one
 step session-over "session 'one'" 125 pinfold exec one -- true
+step project-init 'wrote: +\.pinfold/policy\.yaml' 0 pinfold init
+step project-start "$([ "$tier" = landlock ] && echo 'note: without mounts .lost: remap' || echo nothing)" 0 pinfold start
+step project-list 'bind .*running' 0 pinfold list
+step project-exec '^in the project$' 0 sh -c 'pinfold exec "$(pinfold session list --names | grep ^agent-sandbox-)" -- echo in the project'
+step project-stop 'nothing' 0 pinfold stop
+rm -rf .pinfold .gitignore
 step mcp '"text":"from mcp' 0 sh -c '{
     echo "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}"
     echo "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}"
