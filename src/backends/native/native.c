@@ -63,11 +63,7 @@ void native_main(int argc, char **argv)
 {
     guard_main(argc, argv, "pinfold");
     has_main = true;
-}
-
-bool native_may_share(void)
-{
-    return has_main && !memory_shared && sys_prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
+    native_probe_in_memory();
 }
 
 static _Noreturn void builder_main(struct birth *birth)

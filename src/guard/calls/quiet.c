@@ -152,7 +152,7 @@ static uint64_t path_sum(const struct guard *g, const char *text, int n)
 
 /* The entry of that sum, or the one of its neighbours that is valid for the shortest time: a compiler asks for some hundred paths in turn,
    and two of one place would drive each other out. */
-static struct quiet_text *text_at(struct guard *g, uint64_t sum)
+static struct quiet_text *quiet_at(struct guard *g, uint64_t sum)
 {
     struct quiet_text *near = &g->quiet[(sum >> 32) % (QUIET_TEXTS / NEAR) * NEAR], *at = near;
     for (size_t i = 0; i < NEAR; i++) {
@@ -166,7 +166,7 @@ static struct quiet_text *text_at(struct guard *g, uint64_t sum)
 
 static bool is_known(struct guard *g, uint64_t sum)
 {
-    const struct quiet_text *q = text_at(g, sum);
+    const struct quiet_text *q = quiet_at(g, sum);
     return q->sum == sum && q->moves == g->moves && now_ms() < q->until;
 }
 
@@ -175,7 +175,7 @@ static void know(struct guard *g, uint64_t sum, const char *text)
 {
     bool clear;
     if (!quiet_masked(g, text, (size_t)(strrchr(text, '/') - text), &clear))
-        *text_at(g, sum) = (struct quiet_text){sum, now_ms() + KEPT_MS, g->moves};
+        *quiet_at(g, sum) = (struct quiet_text){sum, now_ms() + KEPT_MS, g->moves};
 }
 
 /* ---- the call ---- */
