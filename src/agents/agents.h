@@ -30,17 +30,21 @@ struct agent_renew {
     const char *endpoint, *client, *client_at; /* where; as whom, unless a place says it */
     const char *ca;                            /* a file of certificates, in place of the system's */
     const char *access, *refresh, *id, *scopes, *when;
-    const char **locks;  /* "{dir}/x", "{dir}.x/": what the agent's own processes hold meanwhile */
-    const char **fields; /* what else belongs to a login, for one that was made in a box */
-    bool form;           /* the request is a form, not JSON */
+    const char **locks;         /* "{dir}/x", "{dir}.x/": what the agent's own processes hold meanwhile */
+    const char **fields;        /* what else belongs to a login, for one that was made in a box */
+    const char *expires;        /* when it ends, as in struct agent_kept; of that when the definition does not say */
+    const char *program_word;   /* how the program's own word at the endpoint begins (OAuth's client_secret); or NULL */
+    const char **program_files; /* where that is: patterns, from the program's directory */
+    struct agent_renew *next;   /* another login in the same file */
+    bool form;                  /* the request is a form, not JSON */
 };
 struct agent_kept {
-    const char *name;               /* in the layer's directory */
-    const char *from;               /* "~/...": where the host has it, when that is elsewhere; or NULL */
-    const char **blank;             /* JSON: texts that a box does not get ("a.b", "*.b"); NULL-terminated */
-    const char **only;              /* JSON: mappings of which it gets the entry of its directory alone */
-    const char **keys;              /* JSON: the top-level keys that are settings; NULL: all */
-    const char *text;               /* what agent-init-config writes where there is none; or NULL */
+    const char *name;   /* in the layer's directory */
+    const char *from;   /* "~/...": where the host has it, when that is elsewhere; or NULL */
+    const char **blank; /* JSON: texts that a box does not get ("a.b", "*.b", but not "!a.b"); NULL-terminated */
+    const char **only;  /* JSON: mappings of which it gets the entry of its directory alone */
+    const char **keys;  /* JSON: the top-level keys that are settings; NULL: all */
+    const char *text;   /* what agent-init-config writes where there is none; or NULL */
     const char *since, *since_text; /* the same for programs from this version on, in its place; or NULL */
     const char *expires; /* JSON: when the login ends, in milliseconds or seconds since 1970, or a token that says it */
     struct agent_renew *renew; /* NULL: only the agent can */
@@ -48,19 +52,27 @@ struct agent_kept {
     bool note;                 /* the agent's instructions: agent-init-config writes there where it runs */
     bool secret; /* holds a key that the box gets as it is, because the agent has no lesser one: said at the start */
 };
+/* How an agent names its directories for a project, when it does not derive that from the path alone: "{project}" in `shared`. */
+struct agent_naming {
+    const char *register_file; /* JSON: "projects", a mapping of paths to names */
+    const char *below;         /* where the directories of these names are */
+    const char *marker;        /* a file in each, with the path */
+};
 struct agent_layer {
     const char *at;           /* "~/...": in the box, and on the host unless `variable` says otherwise */
     const char *variable;     /* names the directory; set in the box */
     struct agent_kept *files; /* copied: what the box changes stays in the layer */
     size_t n_files;
-    const char **shared; /* the host's own, writable: sessions, histories; a "/" at the end: a directory */
-    const char **apart;  /* directories in shared ones that stay in the layer */
+    const char **shared;          /* the host's own, writable: sessions, histories; a "/" at the end: a directory */
+    const char **apart;           /* directories in shared ones that stay in the layer */
+    struct agent_naming *project; /* or NULL */
 };
 struct agent_start {
     const char **command, **unattended, **places, **own_options, **env; /* NULL-terminated, or NULL */
     const char *install;
-    const char **login;     /* words that log it in; NULL-terminated, or NULL */
-    const char *login_port; /* where its login is answered, on this machine; or NULL */
+    const char **login;       /* words that log it in; NULL-terminated, or NULL */
+    const char *login_port;   /* where its login is answered, on this machine; or NULL */
+    const char **login_hosts; /* whose addresses a browser outside may open for it; NULL-terminated, or NULL */
     struct agent_layer *layers;
     size_t n_layers;
     bool untried;
@@ -170,7 +182,9 @@ int agent_layers_do(const struct agent_layers *l, enum agent_layers_work work, c
  * before the owner does: `stop` becomes readable, -ECANCELED. -EAGAIN: try again later; -ENOKEY, -EKEYREVOKED: a person has to log in.
  */
 struct agent_owner_ask {
-    const struct agent_kept *file;
+    const struct agent_renew *renew;
+    const char *program_word; /* not of the person's: every copy of the program has the same; or NULL */
+    const char *answer;       /* the name of an answer that is kept: each login of a file has its own */
     const char *shown, *name; /* the file, for people; and in the directory */
     int host, kept;           /* that directory; the owner's own, made for this login alone */
     int new_login, stop;      /* or -1 */
@@ -187,6 +201,9 @@ int agent_json_take(const struct agent_kept *f, const char *key, struct str base
                     struct buf *ret); /* `key` NULL: all that was not removed. -ENOENT: no such change, or nothing was
                                          removed; -ENODATA: removed, which is not taken over */
 bool agent_json_own_login(const struct agent_kept *f, struct str box);
+/* The name that a register (struct agent_naming) has for a directory, malloc()ed, or NULL; whether another directory has that name. */
+char *agent_json_registered(struct str text, const char *directory);
+bool agent_json_is_taken(struct str text, const char *name, const char *directory);
 /* Seconds since 1970 at which the login ends; 0: it does not say. */
 int64_t agent_json_expires(const struct agent_kept *f, struct str host);
 

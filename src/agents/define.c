@@ -211,11 +211,15 @@ static int take_kept(const struct definition_reading *r, const struct node *n, s
         if (no < 0)
             return no;
     }
-    if (f->renew && !(f->login && f->expires && has_word(f->blank, f->renew->refresh)))
-        return agent_wrong(
-            r, n,
-            "a login with \"renew:\" needs \"login: true\", \"expires:\", and in \"blank:\" the place of its "
-            "\"refresh:\"");
+    for (struct agent_renew *w = f->renew; w; w = w->next) {
+        if (!w->expires)
+            w->expires = f->expires;
+        if (!(f->login && w->expires && has_word(f->blank, w->refresh)))
+            return agent_wrong(
+                r, n,
+                "a login with \"renew:\" needs \"login: true\", \"expires:\", and in \"blank:\" the place of its "
+                "\"refresh:\"");
+    }
     return take_kept_fits(r, n, f);
 }
 
@@ -230,6 +234,33 @@ static int take_kept_files(const struct definition_reading *r, const struct node
             return no;
     }
     return 0;
+}
+
+static int take_naming(const struct definition_reading *r, const struct node *n, struct agent_naming **ret)
+{
+    struct agent_naming *w = arena_zero(r->mem, sizeof *w);
+    if (!w)
+        return no_memory(r);
+    if (n->kind != NODE_MAP)
+        return agent_wrong(r, n, "a mapping with \"register:\", \"below:\" and \"marker:\" is expected here");
+    for (size_t i = 0; i < n->n; i++) {
+        const struct node *key = &n->items[2 * i], *value = key + 1;
+        int no;
+        if (str_is(key->text, "register"))
+            no = take_name(r, value, &w->register_file);
+        else if (str_is(key->text, "below"))
+            no = take_name(r, value, &w->below);
+        else if (str_is(key->text, "marker"))
+            no = take_name(r, value, &w->marker);
+        else
+            no = agent_unknown(r, key, "project", "register, below, marker");
+        if (no < 0)
+            return no;
+    }
+    *ret = w;
+    return w->register_file && w->below && w->marker
+               ? 0
+               : agent_wrong(r, n, "project needs \"register:\", \"below:\" and \"marker:\"");
 }
 
 static int take_layer(const struct definition_reading *r, const struct node *n, struct agent_layer *l)
@@ -249,8 +280,10 @@ static int take_layer(const struct definition_reading *r, const struct node *n, 
             no = take_belows(r, value, &l->shared);
         else if (str_is(key->text, "apart"))
             no = take_belows(r, value, &l->apart);
+        else if (str_is(key->text, "project"))
+            no = take_naming(r, value, &l->project);
         else
-            no = agent_unknown(r, key, "a directory", "at, variable, files, shared, apart");
+            no = agent_unknown(r, key, "a directory", "at, variable, files, shared, apart, project");
         if (no < 0)
             return no;
     }
@@ -278,6 +311,19 @@ static int take_port(const struct definition_reading *r, const struct node *n, c
     return no;
 }
 
+/* Names of hosts as they are compared: nothing with a pattern, a port or capitals. */
+static int take_names_of_hosts(const struct definition_reading *r, const struct node *n, const char ***ret)
+{
+    int no = agent_take_list(r, n, ret);
+    for (size_t i = 0; no == 0 && i < n->n; i++) {
+        const char *host = (*ret)[i];
+        if (strspn(host, "abcdefghijklmnopqrstuvwxyz0123456789-.") != strlen(host) || !strchr(host, '.'))
+            no = agent_wrong(r, &n->items[i],
+                             "the name of a host is expected here, in small letters: login.example.com");
+    }
+    return no;
+}
+
 static int take_start(const struct definition_reading *r, const struct node *n, struct agent_start *s)
 {
     if (n->kind != NODE_MAP)
@@ -297,6 +343,8 @@ static int take_start(const struct definition_reading *r, const struct node *n, 
             no = agent_take_list(r, value, &s->login);
         else if (str_is(key->text, "login_port"))
             no = take_port(r, value, &s->login_port);
+        else if (str_is(key->text, "login_hosts"))
+            no = take_names_of_hosts(r, value, &s->login_hosts);
         else if (str_is(key->text, "install"))
             no = agent_take_text(r, value, &s->install);
         else if (str_is(key->text, "env"))
@@ -307,8 +355,8 @@ static int take_start(const struct definition_reading *r, const struct node *n, 
             no = take_layers(r, value, s);
         else
             no = agent_unknown(r, key, "start",
-                               "command, unattended, own_options, places, install, login, login_port, env, "
-                               "untried, keeps");
+                               "command, unattended, own_options, places, install, login, login_port, login_hosts, "
+                               "env, untried, keeps");
         if (no < 0)
             return no;
     }

@@ -30,8 +30,25 @@ static int printed(json_t *j, char **ret, size_t *ret_n)
 
 /* ---- what a box gets ---- */
 
+static bool is_key(const char *path, size_t n, const char *key)
+{
+    return (n == 1 && path[0] == '*') || (strlen(key) == n && strncmp(key, path, n) == 0);
+}
+
+/* Whether a "!a.b" of `blank` names the key: it stays as it is. `above`: the key that it is in; NULL: none. */
+static bool is_kept(const char **blank, const char *above, const char *key)
+{
+    for (; *blank; blank++) {
+        const char *path = *blank + 1;
+        const size_t n = strcspn(path, ".");
+        if (**blank == '!' && above && path[n] && is_key(path, n, above) && strcmp(path + n + 1, key) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* `path` is "a.b"; "*" is every key. A value that is there becomes an empty text, whatever it was. */
-static void blank_at(json_t *object, const char *path)
+static void blank_at(json_t *object, const char *path, const char **blank, const char *above)
 {
     size_t n = strcspn(path, ".");
     const char *key;
@@ -41,11 +58,11 @@ static void blank_at(json_t *object, const char *path)
         return;
     json_object_foreach_safe(object, next, key, value)
     {
-        if (!(n == 1 && path[0] == '*') && (strlen(key) != n || strncmp(key, path, n) != 0))
+        if (!is_key(path, n, key))
             continue;
         if (path[n])
-            blank_at(value, path + n + 1);
-        else
+            blank_at(value, path + n + 1, blank, key);
+        else if (!is_kept(blank, above, key))
             (void)json_object_set_new(object, key, json_string(""));
     }
 }
@@ -66,23 +83,23 @@ int agent_json_shown(const struct agent_kept *f, const char *directory, struct s
         (void)json_object_set_new(j, f->only[i], left);
     }
     for (size_t i = 0; f->blank && f->blank[i]; i++)
-        blank_at(j, f->blank[i]);
+        blank_at(j, f->blank[i], f->blank, NULL);
     int no = printed(j, ret, ret_n);
     json_decref(j);
     return no;
 }
 
-static bool filled_at(const json_t *object, const char *path)
+static bool filled_at(const json_t *object, const char *path, const char **blank, const char *above)
 {
     size_t n = strcspn(path, ".");
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)object, key, value)
     {
-        if (!(n == 1 && path[0] == '*') && (strlen(key) != n || strncmp(key, path, n) != 0))
+        if (!is_key(path, n, key))
             continue;
-        if (path[n] ? json_is_object(value) && filled_at(value, path + n + 1)
-                    : json_is_string(value) && json_string_length(value) > 0)
+        if (path[n] ? json_is_object(value) && filled_at(value, path + n + 1, blank, key)
+                    : json_is_string(value) && json_string_length(value) > 0 && !is_kept(blank, above, key))
             return true;
     }
     return false;
@@ -94,9 +111,34 @@ bool agent_json_own_login(const struct agent_kept *f, struct str box)
     json_t *j = parsed(box);
     bool own = false;
     for (size_t i = 0; j && f->blank && f->blank[i]; i++)
-        own = own || filled_at(j, f->blank[i]);
+        own = own || filled_at(j, f->blank[i], f->blank, NULL);
     json_decref(j);
     return own;
+}
+
+/* ---- registers of projects ---- */
+
+char *agent_json_registered(struct str text, const char *directory)
+{
+    json_t *j = parsed(text);
+    const char *name = json_string_value(json_object_get(json_object_get(j, "projects"), directory));
+    char *copy = name ? strdup(name) : NULL;
+    json_decref(j);
+    return copy;
+}
+
+bool agent_json_is_taken(struct str text, const char *name, const char *directory)
+{
+    json_t *j = parsed(text), *one;
+    const char *path;
+    bool taken = false;
+    json_object_foreach(json_object_get(j, "projects"), path, one)
+    {
+        const char *has = json_string_value(one);
+        taken |= has && strcmp(has, name) == 0 && strcmp(path, directory) != 0;
+    }
+    json_decref(j);
+    return taken;
 }
 
 int64_t agent_json_expires(const struct agent_kept *f, struct str host)

@@ -30,7 +30,7 @@ static void owner_word(struct owner_words *w, const char *key, const char *value
 
 static void all_words(struct owner_words *w, const struct agent_owner_ask *ask)
 {
-    const struct agent_renew *r = ask->file->renew;
+    const struct agent_renew *r = ask->renew;
     w->list[w->n++] = "pinfold-login";
     w->list[w->n++] = PINFOLD_VERSION;
     w->list[w->n++] = ask->new_login >= 0 ? "store" : "renew";
@@ -45,7 +45,9 @@ static void all_words(struct owner_words *w, const struct agent_owner_ask *ask)
     owner_word(w, "id", r->id);
     owner_word(w, "scopes", r->scopes);
     owner_word(w, "when", r->when);
-    owner_word(w, "expires", ask->file->expires);
+    owner_word(w, "expires", r->expires);
+    owner_word(w, "answer", ask->answer);
+    owner_word(w, "program_word", ask->program_word);
     owner_word(w, "form", r->form ? "true" : NULL);
     owner_word(w, "ahead", arena_printf(w->mem, "%lld", (long long)ask->ahead));
     for (size_t i = 0; r->locks && r->locks[i]; i++)

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "agents/reading.h"
 
-enum { LOCKS = 4, FIELDS = 16 };
+enum { LOCKS = 4, FIELDS = 16, FILES = 4, RENEWALS = 8, WORD_BEGINS = 4 };
 
 static int take_at_most(const struct definition_reading *r, const struct node *n, size_t most, const char ***ret)
 {
@@ -26,7 +26,18 @@ static int take_locks(const struct definition_reading *r, const struct node *n, 
     return no;
 }
 
-int agent_take_renew(const struct definition_reading *r, const struct node *n, struct agent_renew **ret)
+/* Patterns in the program's directory or above, where npm puts what it is made of. */
+static int take_program_files(const struct definition_reading *r, const struct node *n, const char ***ret)
+{
+    int no = take_at_most(r, n, FILES, ret);
+    for (size_t i = 0; no == 0 && i < n->n; i++) {
+        if ((*ret)[i][0] == '/' || (*ret)[i][0] == '~' || strlen((*ret)[i]) > 200)
+            no = agent_wrong(r, &n->items[i], "a pattern of files, from the program's directory, is expected here");
+    }
+    return no;
+}
+
+static int take_one(const struct definition_reading *r, const struct node *n, struct agent_renew **ret)
 {
     struct agent_renew *w = arena_zero(r->mem, sizeof *w);
     if (!w)
@@ -43,6 +54,8 @@ int agent_take_renew(const struct definition_reading *r, const struct node *n, s
                  {"refresh", &w->refresh},
                  {"id", &w->id},
                  {"scopes", &w->scopes},
+                 {"expires", &w->expires},
+                 {"program_word", &w->program_word},
                  {"when", &w->when}};
     enum { TEXTS = sizeof texts / sizeof *texts };
     for (size_t i = 0; i < n->n; i++) {
@@ -54,9 +67,12 @@ int agent_take_renew(const struct definition_reading *r, const struct node *n, s
                  : str_is(key->text, "locks")  ? take_locks(r, value, &w->locks)
                  : str_is(key->text, "fields") ? take_at_most(r, value, FIELDS, &w->fields)
                  : str_is(key->text, "form")   ? agent_take_flag(r, value, &w->form)
-                                               : agent_wrong(r, key,
-                                                             "the keys of renew are endpoint, client, client_at, ca, "
-                                                               "access, refresh, id, scopes, when, locks, fields, form");
+                 : str_is(key->text, "program_files")
+                     ? take_program_files(r, value, &w->program_files)
+                     : agent_wrong(r, key,
+                                   "the keys of renew are endpoint, client, client_at, ca, "
+                                   "access, refresh, id, scopes, when, locks, fields, form, "
+                                   "expires, program_word, program_files");
         if (no < 0)
             return no;
     }
@@ -64,6 +80,23 @@ int agent_take_renew(const struct definition_reading *r, const struct node *n, s
         return agent_wrong(r, n, "renew needs \"endpoint:\", \"client:\", \"access:\" and \"refresh:\"");
     if (strncmp(w->endpoint, "https://", 8) != 0)
         return agent_wrong(r, n, "an endpoint is an address with \"https://\"");
+    if (!w->program_word != !w->program_files || (w->program_word && strlen(w->program_word) < WORD_BEGINS))
+        return agent_wrong(r, n, "\"program_word:\", four characters or more, and \"program_files:\" need each other");
     *ret = w;
     return 0;
+}
+
+int agent_take_renew(const struct definition_reading *r, const struct node *n, struct agent_renew **ret)
+{
+    if (n->kind != NODE_LIST)
+        return take_one(r, n, ret);
+    if (!n->n || n->n > RENEWALS)
+        return agent_wrong(r, n, "one renewal for each login in the file is expected here, eight at most");
+    int no = 0;
+    for (size_t i = 0; no == 0 && i < n->n; i++) {
+        no = take_one(r, &n->items[i], ret);
+        if (no == 0)
+            ret = &(*ret)->next;
+    }
+    return no;
 }

@@ -213,6 +213,7 @@ int verb_ls(struct ask *a);
 int verb_path(struct ask *a);
 int verb_agent(struct ask *a);
 int verb_login(struct ask *a);
+int open_outside(const char *url); /* in a box: login.c */
 /* agent.c: the agent's options stand before the person's, which win; its box as --explain shows it. */
 bool agent_options(struct ask *a, const struct pinfold_option *first);
 struct agent_begun;

@@ -1,4 +1,7 @@
-/* `login`: an agent logs in, in a box that has nothing else; its login becomes this machine's after the person's word. */
+/*
+ * `login`: an agent logs in, in a box that has nothing else; its login becomes this machine's after the person's word. And the browser
+ * that such a box has, which is this program: it asks pinfold outside.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -33,6 +36,15 @@ static int store(struct agent_begun *b)
     }
     complain("logged in: %s is new, and boxes of this agent have it from now on", b->login_path);
     return STATUS_YES;
+}
+
+int open_outside(const char *url)
+{
+    struct pinfold_error error = {0};
+    if (entry_open_url(url, &error) == 0)
+        return STATUS_YES;
+    complain("%s", error.text);
+    return STATUS_NO;
 }
 
 int verb_login(struct ask *a)

@@ -173,6 +173,8 @@ int main(int argc, char **argv)
         return hook_shell_main(argv, a.closed_stdio);
     if (argc > 0 && remote_named(argv[0]))
         return remote_main(argc, argv);
+    if (moves_named(argc, argv))
+        return moves_main(argv + 2);
     if (argc > 0 && srt_named(argv[0]))
         return srt_main(argv, a.closed_stdio);
     const char *word = argc > 1 ? argv[1] : NULL;
@@ -187,6 +189,8 @@ int main(int argc, char **argv)
         verb = (from = 3, verb_find("claude")); /* the name follows, behind options */
     else if (word && word[0] != '-' && (!verb || verb->id == VERB_START))
         verb = start_named(&a, word) ? verb_find("claude") : verb;
+    if (!verb && argc == 2 && strstr(word ? word : "", "://") && entry_in_box())
+        return open_outside(word); /* $BROWSER in the box of a login */
     if (word && word[0] != '-' && !verb)
         return unknown_verb(word);
     if (!verb && has_dashes(argc, argv))

@@ -12,7 +12,10 @@
 #include "client/server.h"
 #include "supervisor/network/apart.h"
 #include "run/agent/agent_own.h"
+#include "run/asked/inquiry.h"
 #include "run/image/look.h"
+#include "run/nested.h"
+#include "run/options.h"
 
 bool entry_hidden(int argc, char **argv, int *ret_status)
 {
@@ -73,6 +76,18 @@ const char *entry_agent_define(const char *file, char *why, size_t room)
 int entry_agent_login(struct agent_begun *b, bool write, struct pinfold_error *error)
 {
     return agent_login_store(b, write, error);
+}
+
+bool entry_in_box(void)
+{
+    return nested_in_box();
+}
+
+int entry_open_url(const char *url, struct pinfold_error *error)
+{
+    struct err e = {0};
+    int r = inquiry_open(url, &e);
+    return r < 0 ? tell(error, &e, r) : 0;
 }
 
 int entry_agent_merge(const char *name, const char *const *takes, char **ret, struct pinfold_error *error)

@@ -17,6 +17,9 @@ void entry_agent_end(struct agent_begun *b);
 const char *entry_agent_define(const char *file, char *why, size_t room);
 const char *entry_agent_after(struct agent_begun *b);
 int entry_agent_login(struct agent_begun *b, bool write, struct pinfold_error *error);
+/* In a box: asks for an address to be opened in the browser outside (run/asked/inquiry.h). */
+bool entry_in_box(void);
+int entry_open_url(const char *url, struct pinfold_error *error);
 int entry_agent_merge(const char *name, const char *const *takes, char **ret, struct pinfold_error *error);
 int entry_agent_init(const char *name, bool auth, bool force, char **ret, struct pinfold_error *error);
 int entry_agent_logout(const char *name, char **ret, struct pinfold_error *error);

@@ -260,7 +260,7 @@ void egress_serve(const struct egress_ask *ask)
         sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) > 1;
     world.max_conns = connections_allowed();
     world.epoll = epoll_create1(EPOLL_CLOEXEC);
-    world.reach = calloc(ask->n_reach + 1, sizeof *world.reach);
+    world.reach = calloc((ask->publish ? EGRESS_MAX_REACH : ask->n_reach) + 1, sizeof *world.reach);
     if (world.epoll < 0 || !world.reach ||
         source_add(&world.listeners[EGRESS_SOCKETS], SOURCE_EVENTS, ask->events, EPOLLIN) < 0)
         _exit(1);

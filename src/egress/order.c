@@ -3,7 +3,10 @@
  * configuration. Texts and rules come in a memfd that nobody else writes; the proxy opens no file.
  */
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "egress/conn.h"
@@ -73,8 +76,34 @@ static void take_text(const struct egress_order *o, void *p)
     live.resolver.hosts = text;
 }
 
+/* Of a process of published ports: connections to it lead to a port of the box. */
+static void take_listener(const struct egress_order *o, int fd)
+{
+    int one = 1;
+    if (fd < 0)
+        return;
+    if (!live.publish || live.n_reach == EGRESS_MAX_REACH || !o->ticket || o->ticket > UINT16_MAX) {
+        (void)close(fd);
+        return;
+    }
+    live.reach[live.n_reach] = (struct egress_reach){.addr = {.b = {127, 0, 0, 1}},
+                                                     .also = {.v6 = true, .b = {[15] = 1}},
+                                                     .both = true,
+                                                     .port = (uint16_t)o->ticket,
+                                                     .listener = fd};
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (source_add(&world.reach[live.n_reach], SOURCE_REACH, fd, EPOLLIN) < 0)
+        (void)close(fd);
+    else
+        live.n_reach++;
+}
+
 static void obey(const struct egress_order *o, int fd)
 {
+    if (o->kind == ORDER_LISTEN) {
+        take_listener(o, fd);
+        return;
+    }
     void *p = fd >= 0 ? order_take(fd, o->bytes) : NULL;
     switch ((enum egress_order_kind)o->kind) {
     case ORDER_RULES:
@@ -90,6 +119,8 @@ static void obey(const struct egress_order *o, int fd)
     case ORDER_SEEN:
         conn_seen(o->ticket);
         dns_seen(o->ticket);
+        break;
+    case ORDER_LISTEN:
         break;
     }
     free(p);

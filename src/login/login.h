@@ -22,6 +22,7 @@ struct login_ask {
     const char *name, *shown; /* the file in LOGIN_HOST; as messages say it */
     const char *endpoint, *client, *client_at, *ca;
     const char *access, *refresh, *id, *scopes, *when, *expires;
+    const char *program_word, *answer; /* the program's own, or NULL; the name of the answer that is kept */
     const char *locks[LOCKS_MAX], *fields[FIELDS_MAX];
     size_t n_locks, n_fields;
     int64_t ahead;

@@ -27,10 +27,20 @@ static bool take_word(struct login_ask *a, const char *word)
 {
     const struct {
         const char *key, **to;
-    } keys[] = {{"name", &a->name},     {"shown", &a->shown},         {"endpoint", &a->endpoint},
-                {"client", &a->client}, {"client_at", &a->client_at}, {"ca", &a->ca},
-                {"access", &a->access}, {"refresh", &a->refresh},     {"id", &a->id},
-                {"scopes", &a->scopes}, {"when", &a->when},           {"expires", &a->expires}};
+    } keys[] = {{"name", &a->name},
+                {"shown", &a->shown},
+                {"endpoint", &a->endpoint},
+                {"client", &a->client},
+                {"client_at", &a->client_at},
+                {"ca", &a->ca},
+                {"access", &a->access},
+                {"refresh", &a->refresh},
+                {"id", &a->id},
+                {"scopes", &a->scopes},
+                {"when", &a->when},
+                {"expires", &a->expires},
+                {"answer", &a->answer},
+                {"program_word", &a->program_word}};
     const char *value = strchr(word, '=');
     const struct str key = {word, value ? (size_t)(value - word) : 0};
     if (!value++)
@@ -56,7 +66,7 @@ static bool take_word(struct login_ask *a, const char *word)
 
 static int work(int argc, char **argv, struct login_answer *answer)
 {
-    struct login_ask a = {.store = strcmp(argv[2], "store") == 0};
+    struct login_ask a = {.store = strcmp(argv[2], "store") == 0, .answer = "answer"};
     if (strcmp(argv[1], PINFOLD_VERSION) != 0)
         return err_say(&answer->e, ERR_CANNOT,
                        "pinfold-login (%s) and pinfold (%.40s) have different versions; reinstall both",
@@ -65,8 +75,8 @@ static int work(int argc, char **argv, struct login_answer *answer)
         if (!take_word(&a, argv[i]))
             return err_say(&answer->e, ERR_BUG, "pinfold-login does not understand '%.80s'", argv[i]);
     }
-    if ((!a.store && strcmp(argv[2], "renew") != 0) || !a.name || strchr(a.name, '/') || !a.shown || !a.access ||
-        !a.refresh || !a.endpoint || !a.client)
+    if ((!a.store && strcmp(argv[2], "renew") != 0) || !a.name || strchr(a.name, '/') || strchr(a.answer, '/') ||
+        !a.shown || !a.access || !a.refresh || !a.endpoint || !a.client)
         return err_say(&answer->e, ERR_BUG, "pinfold-login was not told what to do");
     int r = login_lockdown(&answer->e);
     if (r < 0)

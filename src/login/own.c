@@ -208,7 +208,7 @@ int own_keep_begin(const struct login_ask *a, const char sum[HASH_TEXT], struct 
     char line[HASH_TEXT + 1];
     snprintf(line, sizeof line, "%s\n", sum);
     own_keep_forget(a);
-    answer_fd = openat(LOGIN_KEPT, "answer", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    answer_fd = openat(LOGIN_KEPT, a->answer, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     int no = answer_fd < 0 || fallocate(answer_fd, FALLOC_FL_KEEP_SIZE, 0, ANSWER_ROOM + SUM_LINE) < 0 ? errno : 0;
     if (answer_fd >= 0 && (no == EOPNOTSUPP || no == EINVAL))
         no = 0; /* a file system that reserves nothing */
@@ -232,9 +232,8 @@ int own_keep_done(void)
 
 int own_kept(const struct login_ask *a, const char sum[HASH_TEXT], struct login_text *ret)
 {
-    (void)a;
     *ret = (struct login_text){0};
-    auto_fd int fd = openat(LOGIN_KEPT, "answer", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    auto_fd int fd = openat(LOGIN_KEPT, a->answer, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     char *p = fd < 0 ? NULL : malloc(ANSWER_ROOM + SUM_LINE + 1);
     ssize_t n = p ? pread(fd, p, ANSWER_ROOM + SUM_LINE, 0) : 0;
     if (n > SUM_LINE && memcmp(p, sum, HASH_TEXT - 1) == 0 && p[HASH_TEXT - 1] == '\n') {
@@ -251,7 +250,6 @@ int own_kept(const struct login_ask *a, const char sum[HASH_TEXT], struct login_
 
 void own_keep_forget(const struct login_ask *a)
 {
-    (void)a;
     answer_fd = close_fd(answer_fd);
-    (void)unlinkat(LOGIN_KEPT, "answer", 0);
+    (void)unlinkat(LOGIN_KEPT, a->answer, 0);
 }

@@ -119,13 +119,17 @@ char *text_request(const struct login_ask *a, struct str login)
     const char *token = word_at(j, a->refresh), *client = word_at(j, a->client_at);
     char *scope = scope_of(a, j), *body = NULL;
     client = client ? client : a->client;
+    const char *word = a->program_word ? a->program_word : "";
     if (token && a->form) {
-        char *p = body = malloc(3 * (strlen(token) + strlen(client) + (scope ? strlen(scope) : 0)) + 128);
+        char *p = body =
+            malloc(3 * (strlen(token) + strlen(client) + strlen(word) + (scope ? strlen(scope) : 0)) + 160);
         if (body) {
             *body = 0;
             put_form(&p, "grant_type", "refresh_token");
             put_form(&p, "refresh_token", token);
             put_form(&p, "client_id", client);
+            if (*word)
+                put_form(&p, "client_secret", word);
             if (scope)
                 put_form(&p, "scope", scope);
             p[-1] = 0;
@@ -133,6 +137,8 @@ char *text_request(const struct login_ask *a, struct str login)
     } else if (token) {
         json_t *ask =
             json_pack("{s:s, s:s, s:s}", "grant_type", "refresh_token", "refresh_token", token, "client_id", client);
+        if (ask && *word)
+            (void)json_object_set_new(ask, "client_secret", json_string(word));
         if (ask && scope)
             (void)json_object_set_new(ask, "scope", json_string(scope));
         body = ask ? json_dumps(ask, JSON_COMPACT) : NULL;

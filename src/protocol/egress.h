@@ -93,13 +93,14 @@ struct egress_counts {
     _Atomic uint64_t n[EGRESS_COUNTS];
 };
 
-/* What pinfold sends to the egress proxy, on the socket of the events. */
+/* What pinfold sends to the egress proxy, or to the process of published ports, on the socket of the events. */
 enum egress_order_kind {
     ORDER_RULES,  /* with a descriptor: `bytes` of struct host_rule, which replace all rules */
     ORDER_ANSWER, /* answers a SAID_ASK: enum egress_answer */
     ORDER_SEEN,   /* answers a SAID_DECISION that has a ticket */
     ORDER_RESOLV, /* with a descriptor: the text of resolv.conf */
-    ORDER_HOSTS   /* with a descriptor: the text of hosts */
+    ORDER_HOSTS,  /* with a descriptor: the text of hosts */
+    ORDER_LISTEN  /* published ports; with a descriptor: a listener, which leads to port `ticket` of the box */
 };
 enum egress_answer { ANSWER_NO, ANSWER_YES, ANSWER_LATE, ANSWER_NOBODY };
 struct egress_order {

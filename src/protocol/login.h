@@ -5,7 +5,8 @@
  *
  * WHAT is "renew" (if it ends within `ahead` seconds, or an answer was left by an owner that died) or "store" (a login from inside,
  * after the person's word). The keys are those of `renew` in the agent's definition (agents/agents.h), `name`, `shown`, `expires` and
- * `ahead`; a key with several values is repeated. Nothing secret is among them. It has the descriptors below, of the environment only what names proxies, and
+ * `ahead`, `answer` (the name of an answer that is kept, of each login of a file its own) and `program_word` (OAuth's client_secret of an
+ * installed program: each copy of it has the same, so it is none); a key with several values is repeated. Nothing secret is among them. It has the descriptors below, of the environment only what names proxies, and
  * answers once. A broker that needs a token without a box asks in the same way: the answer says until when the file's is good.
  */
 #pragma once

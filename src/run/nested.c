@@ -89,5 +89,7 @@ int nested_keeps_nothing(struct err *e, int r)
 {
     if (e->kind != ERR_SYSTEM || !nested_in_box())
         return r;
-    return err_hint(e, r, "this already runs in a box, where no session or layer can be kept; use: pinfold run");
+    return err_hint(e, r,
+                    "this already runs in a box, where no layer can be kept; start the box around this one with --cow, "
+                    "or use: pinfold run");
 }

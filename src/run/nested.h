@@ -14,5 +14,5 @@ bool nested_allowed(void);
 const struct plan_image *nested_around(struct arena *mem, const char **top);
 /* Adds to a start's error message what would make it work, in a box or without a /proc; returns r. */
 int nested_remedy(struct err *e, int r);
-/* The same to that of a session or layer, whose place is outside of boxes. */
+/* The same to that of a layer, whose place is outside of boxes. */
 int nested_keeps_nothing(struct err *e, int r);

@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "survey/runtime_dir.h"
 #include "sessiond/sessiond.h"
+#include "run/nested.h"
 #include "run/private.h"
 #include "run/world.h"
 
@@ -25,10 +26,14 @@
 
 int place_roots(struct arena *mem, const char **ret_run, const char **ret_state, struct err *e)
 {
-    const char *run = runtime_path(mem), *state = NULL;
-    int r = world_state(mem, &state, e);
+    /* In a box pinfold's own places are not to be seen: what it keeps there lies in the box's own memory, and ends with it. */
+    const bool nested = nested_in_box();
+    const char *run = nested ? runtime_in_tmp(mem) : runtime_path(mem), *state = NULL;
+    int r = nested ? 0 : world_state(mem, &state, e);
     if (r < 0)
         return r;
+    if (nested && run)
+        state = arena_printf(mem, "%s/state", run);
     *ret_run = run ? arena_printf(mem, "%s/s", run) : NULL;
     *ret_state = arena_printf(mem, "%s/sessions", state);
     return *ret_run && *ret_state ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot find the session");

@@ -1,6 +1,9 @@
 /*
  * Connections. The kernel identifies the client (unix(7), SO_PEERCRED): it must be the same user, and a process of our
  * own pid namespace, which no process in a box is. Then one request, bounded in size and time.
+ *
+ * In a box that keeps sessions of its own the guard around it makes every connection, and is seen as process 0. There it is the request
+ * that tells who sent it (SCM_CREDENTIALS), as the kernel adds it.
  */
 #include <stdio.h>
 #include <fcntl.h>
@@ -23,17 +26,24 @@ void ask_begin(struct sessiond *k)
     }
 }
 
+static bool is_user(const struct sessiond *k, const struct ucred *who)
+{
+    char path[48];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)who->pid);
+    return who->uid == geteuid() && who->pid > 0 && stat(path, &st) == 0 && st.st_dev == k->pid_ns_dev &&
+           st.st_ino == k->pid_ns_ino;
+}
+
+/* *ret_pid 0: the request will tell. */
 static bool is_ours(const struct sessiond *k, int fd, int *ret_pid)
 {
     struct ucred who;
     socklen_t n = sizeof who;
-    char path[48];
-    struct stat st;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) < 0 || who.uid != geteuid() || who.pid <= 0)
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) < 0)
         return false;
-    snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)who.pid);
     *ret_pid = (int)who.pid;
-    return stat(path, &st) == 0 && st.st_dev == k->pid_ns_dev && st.st_ino == k->pid_ns_ino;
+    return who.pid == 0 ? k->ask->nested : is_user(k, &who);
 }
 
 static void drop(struct sessiond *k, unsigned i)
@@ -143,7 +153,7 @@ static void dispatch(struct sessiond *k, struct session_request *q)
             box_keep_end(k->box);
         break;
     case KEEP_DENIALS:
-        (q->head.b ? jobs_denials : denied_answer)(k, q);
+        (q->head.b == KEEP_OF_JOB ? jobs_denials : denied_answer)(k, q);
         break;
     case KEEP_FILES: /* the answer comes on that socket */
         if (k->box && q->n_fds == 1 && box_keep_fresh(k->box, &e) == 0)
@@ -194,9 +204,10 @@ static bool take_message(struct sessiond *k, int fd, int pid)
 {
     union {
         struct cmsghdr align;
-        char room[CMSG_SPACE((KEEP_FDS + 1) * sizeof(int))];
+        char room[CMSG_SPACE((KEEP_FDS + 1) * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
     } control;
     int fds[KEEP_FDS + 1];
+    struct ucred who = {0};
     struct iovec v = {message, KEEP_MESSAGE};
     struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     struct session_request q = {.from = fd, .pid = pid};
@@ -205,16 +216,23 @@ static bool take_message(struct sessiond *k, int fd, int pid)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     for (struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS && c->cmsg_len == CMSG_LEN(sizeof who))
+            memcpy(&who, CMSG_DATA(c), sizeof who);
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
             continue;
         n_fds = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
         memcpy(fds, CMSG_DATA(c), n_fds * sizeof(int));
     }
-    if (n <= 0 || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+    const bool stranger = n > 0 && pid == 0 && !is_user(k, &who);
+    if (pid == 0)
+        q.pid = (int)who.pid;
+    if (n <= 0 || stranger || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
         struct err e = {0};
         for (unsigned i = 0; i < n_fds; i++)
             (void)close(fds[i]);
-        if (n > 0)
+        if (stranger)
+            refuse_stranger(fd);
+        else if (n > 0)
             answer_refused(fd, &e, err_say(&e, ERR_BUG, "the request is too long"));
     } else {
         serve(k, &q, (size_t)n, fds, n_fds);

@@ -33,6 +33,9 @@ static int make_listener(struct sessiond *k, struct err *e)
     snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d/" KEEP_SOCKET, dir);
     (void)unlinkat(dir, KEEP_SOCKET, 0);
     mode_t mask = umask(0177);
+    const int credentials = k->ask->nested;
+    if (credentials)
+        (void)setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &credentials, sizeof credentials);
     int r = dir < 0 || fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(fd, 1024) < 0 ? -errno : 0;
     (void)umask(mask);
     if (r == 0)

@@ -13,6 +13,7 @@ struct keep_ask {
     const char *stopped; /* file that says that the session ended regularly, and by which limit, if any */
     const char *record;  /* its record: if that is gone, or another session's, this session ends */
     int report;          /* for one sessiond_report; owned */
+    bool nested;         /* it lives in a box: the guard around that one makes every connection */
     int lock; /* of the session's directory (flock), shared with the starter: released once the session runs; -1 */
 };
 /* What the process that started the daemon reads: whether the session runs. */
@@ -20,6 +21,8 @@ struct keep_report {
     int32_t r; /* 0, or -errno */
     struct err err;
 };
+/* Whose denials KEEP_DENIALS asks for (`b`): `job` is a session id of the box's, a job's number, or a shell's. */
+enum { KEEP_OF_COMMAND, KEEP_OF_JOB, KEEP_OF_SHELL };
 #define KEEP_SOCKET "sock" /* name of the socket in the directory */
 
 /* Returns when the box has ended; always sends the report. */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "supervisor/parts.h"
+#include "supervisor/network/live.h"
 
 #define INQUIRY_BURST    16u
 #define INQUIRY_EVERY_US 200000u /* one more */
@@ -56,10 +56,12 @@ static void answer(struct box *b, int fd, uint64_t now)
     if (n != sizeof asked)
         return;
     asked.act[sizeof asked.act - 1] = asked.target[sizeof asked.target - 1] = 0;
-    if (passes(&b->inquiries, now))
-        b->spec->answer(b->spec->answer_ctx, asked.act, asked.target, &a);
-    else
+    if (!passes(&b->inquiries, now))
         snprintf(a.reason, sizeof a.reason, "this box asked too much; ask again in a second");
+    else if (same(asked.act, INQUIRY_OPEN))
+        question_browser(b, asked.target, &a);
+    else
+        b->spec->answer(b->spec->answer_ctx, asked.act, asked.target, &a);
     (void)send(fd, &a, sizeof a, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

@@ -347,7 +347,9 @@ struct box {
         char *path; /* owned, or NULL: that place was read-only, and the caller could change it */
         char *argv; /* owned, or NULL */
         uint32_t action, pid;
-        bool namespaces;
+        bool namespaces, root_map;
+        char *map_argv; /* of the latter: owned, or NULL */
+        uint32_t map_pid;
     } built;
     struct inquiries inquiries;
     void *audit; /* struct audit_log, opened on the first event */
@@ -400,6 +402,9 @@ void network_end(struct box *b);
 void publish_none(struct box *b);
 int publish_begin(struct box *b);
 void publish_started(struct box *b);
+/* A login's box: whether `port` of 127.0.0.1 leads there, or can from now on; and that it does. 0, or -errno: -EADDRINUSE. */
+bool publish_can(const struct box *b, uint16_t port);
+int publish_more(struct box *b, uint16_t port);
 void publish_end(struct box *b); /* call when the box has ended: first sends what clients have not read yet */
 
 /* The filters of the ssh-agent and the gpg-agent (supervisor/network/filters.c), likewise. */

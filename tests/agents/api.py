@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A model endpoint of its own on loopback, as Claude Code speaks to one (the Messages API, streamed). Prints its port.
+"""A model endpoint of its own on loopback, as Claude Code speaks to one (the Messages API, streamed), Gemini CLI (generateContent) and
+OpenAI's chat completions. Prints its port.
 
 It answers with the number of the person's prompts in the conversation so far, so that one that goes on is known from a new one.
 api.py CALLS RESULTS: it asks for tools first, one after the other ([[NAME, INPUT], ...], a file), and writes what came of each.
@@ -11,8 +12,8 @@ import sys
 
 def answer(body):
     asked = 0
-    for message in body.get("messages", []):
-        content = message.get("content")
+    for message in body.get("messages", []) + body.get("contents", []):
+        content = message.get("content", message.get("parts"))
         parts = [content] if isinstance(content, str) else [part.get("text", "") for part in content or []]
         asked += message.get("role") == "user" and any("please count" in part for part in parts)
     return f"asked {asked} times"
@@ -52,6 +53,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
+        if "enerateContent" in self.path:
+            self.gemini(body)
+            return
+        if "/chat/completions" in self.path:
+            self.chat(body)
+            return
         if "/messages" not in self.path or "count_tokens" in self.path:
             self.reply(200, "application/json", b'{"input_tokens": 1}')
             return
@@ -73,6 +80,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
                   {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": usage},
                   {"type": "message_stop"}]
         self.events(events)
+
+    def gemini(self, body):
+        said = {"candidates": [{"content": {"role": "model", "parts": [{"text": answer(body)}]}, "finishReason": "STOP", "index": 0}],
+                "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}, "modelVersion": "m"}
+        if "stream" in self.path:
+            self.reply(200, "text/event-stream", f"data: {json.dumps(said)}\r\n\r\n".encode())
+        else:
+            self.reply(200, "application/json", json.dumps(said).encode())
+
+    def chat(self, body):
+        text, usage = answer(body), {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        head = {"id": "c1", "created": 1, "model": body.get("model", "m")}
+        if not body.get("stream"):
+            said = dict(head, object="chat.completion", choices=[{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}], usage=usage)
+            self.reply(200, "application/json", json.dumps(said).encode())
+            return
+        parts = [dict(head, object="chat.completion.chunk", choices=[{"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": None}]),
+                 dict(head, object="chat.completion.chunk", choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}], usage=usage)]
+        self.reply(200, "text/event-stream", ("".join(f"data: {json.dumps(part)}\n\n" for part in parts) + "data: [DONE]\n\n").encode())
 
     def tool(self, message, usage, number, name, given):
         self.events([{"type": "message_start", "message": message},

@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "glob_reference.h"
 #include "match/addr.h"
 #include "match/glob.h"
 #include "match/path.h"
+#include "match/url.h"
 
 /* ---- patterns ---- */
 
@@ -326,13 +328,104 @@ static void ports_are_plain_numbers(void **state)
     assert_true(port_parse(STR("443"), &low) == 0 && low == 443);
 }
 
+/* ---- addresses for a browser ---- */
+
+#define LOGIN "https://login.example.com"
+
+static void addresses_for_a_browser_are_of_the_plainest_form(void **state)
+{
+    static const char *const hosts[] = {"login.example.com", "id.example.com", NULL};
+    static const struct {
+        const char *url;
+        int port; /* -1: refused */
+    } rows[] = {
+        {LOGIN, 0},
+        {LOGIN "/", 0},
+        {LOGIN ":443/a?b=c&d=%41,~#e", 0},
+        {"https://LOGIN.Example.com./a", 0},
+        {LOGIN "/a?redirect_uri=http%3A%2F%2Flocalhost%3A1455%2Fcallback&x=1", 1455},
+        {LOGIN "/a?x=1&redirect_uri=http://127.0.0.1:65535", 65535},
+        {LOGIN "/a?redirect_uri=https%3A%2F%2Fid.example.com%2Fdone", 0},
+        {LOGIN "/a#redirect_uri=http://localhost:22/", 0},
+        {"", -1},
+        {"https://", -1},
+        {"HTTPS://login.example.com/", -1},
+        {"http://login.example.com/", -1},
+        {"https:login.example.com/", -1},
+        {"https:///login.example.com/", -1},
+        {"file:///etc/passwd", -1},
+        {"javascript:alert(1)", -1},
+        {"--new-window", -1},
+        {"https://example.com/", -1},
+        {"https://a.login.example.com/", -1},
+        {"https://login.example.com.evil.org/", -1},
+        {"https://evil.org/login.example.com", -1},
+        {"https://evil.org#login.example.com", -1},
+        {"https://evil.org?login.example.com", -1},
+        {"https://evil.org@login.example.com/", -1},
+        {"https://login.example.com@evil.org/", -1},
+        {"https://login.example.com:evil.org/", -1},
+        {"https://login.example.com:8443/", -1},
+        {"https://127.0.0.1/", -1},
+        {"https://[::1]/", -1},
+        {LOGIN "/a b", -1},
+        {LOGIN "/\n", -1},
+        {LOGIN "/\x1b[2J", -1},
+        {LOGIN "/\xc3\xa4", -1},
+        {LOGIN "/$(id)", -1},
+        {LOGIN "/`id`", -1},
+        {LOGIN "/a;b", -1},
+        {LOGIN "/a|b", -1},
+        {LOGIN "/\\", -1},
+        {LOGIN "/\"", -1},
+        {LOGIN "/'", -1},
+        {LOGIN "/%", -1},
+        {LOGIN "/%4", -1},
+        {LOGIN "/%g0", -1},
+        {LOGIN "/?redirect_uri", -1},
+        {LOGIN "/?redirect_uri=", -1},
+        {LOGIN "/?redirect_uri=https%3A%2F%2Fevil.org%2F", -1},
+        {LOGIN "/?redirect_uri=http%3A%2F%2Fevil.org%3A2000%2F", -1},
+        {LOGIN "/?redirect_uri=http%3A%2F%2Flocalhost%2F", -1},
+        {LOGIN "/?redirect_uri=http%3A%2F%2Flocalhost%3A80%2F", -1},
+        {LOGIN "/?redirect_uri=http%3A%2F%2Flocalhost%3A65536%2F", -1},
+        {LOGIN "/?redirect_uri=http%3A%2F%2Flocalhost%3A2000%40evil.org%2F", -1},
+        {LOGIN "/?redirect_uri=http%3A%2F%2Flocalhost%3A2000%00", -1},
+        {LOGIN "/?redirect_uri=http%3A%2F%2Flocalhost%3A2000%2F&redirect_uri=http%3A%2F%2Flocalhost%3A2001%2F", -1},
+        {LOGIN "/?redirect%5Furi=http%3A%2F%2Flocalhost%3A22%2F", -1},
+    };
+    struct url_asked asked;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *why = "";
+        int r = url_judge(str_of(rows[i].url), hosts, &asked, &why);
+        if (rows[i].port < 0 ? r != -EINVAL || !*why : r != 0 || asked.port != rows[i].port)
+            fail_msg("%s: %d %s", rows[i].url, r, r ? why : "is taken");
+    }
+    char *text = calloc(1, URL_MAX + 2);
+    const char *why = "";
+    const size_t head = (size_t)sprintf(text, LOGIN "/");
+    memset(text + head, 'a', URL_MAX - head);
+    assert_int_equal(url_judge(str_of(text), hosts, &asked, &why), 0);
+    text[URL_MAX] = 'a';
+    assert_int_equal(url_judge(str_of(text), hosts, &asked, &why), -EINVAL);
+    free(text);
+    assert_int_equal(url_judge(STR(LOGIN "/"), NULL, &asked, &why), -EINVAL);
+    assert_int_equal(url_judge(STR(LOGIN "/"), hosts + 2, &asked, &why), -EINVAL);
+    assert_int_equal(url_judge((struct str){LOGIN "/\0x", sizeof LOGIN + 2}, hosts, &asked, &why), -EINVAL);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(patterns_mean_one_thing),       cmocka_unit_test(what_is_no_pattern_says_why),
-        cmocka_unit_test(what_is_literal_stays_so),      cmocka_unit_test(patterns_match_as_the_reference_does),
-        cmocka_unit_test(names_fit_one_after_the_other), cmocka_unit_test(paths_have_one_clean_form),
-        cmocka_unit_test(addresses_have_one_spelling),   cmocka_unit_test(ranges_begin_with_their_first_address),
-        cmocka_unit_test(ports_are_plain_numbers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(patterns_mean_one_thing),
+                                       cmocka_unit_test(what_is_no_pattern_says_why),
+                                       cmocka_unit_test(what_is_literal_stays_so),
+                                       cmocka_unit_test(patterns_match_as_the_reference_does),
+                                       cmocka_unit_test(names_fit_one_after_the_other),
+                                       cmocka_unit_test(paths_have_one_clean_form),
+                                       cmocka_unit_test(addresses_have_one_spelling),
+                                       cmocka_unit_test(ranges_begin_with_their_first_address),
+                                       cmocka_unit_test(ports_are_plain_numbers),
+                                       cmocka_unit_test(addresses_for_a_browser_are_of_the_plainest_form)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -235,14 +235,31 @@ static int bind_held(int fd, const struct place *p)
     return n < 0 || (size_t)n >= sizeof a.un.sun_path ? -ENAMETOOLONG : sys_bind(fd, a.bytes, a.n);
 }
 
+/* Whether the text leads this process, too, to the directory that was judged: not by /proc/self, nor from another mount namespace. */
+static bool leads_here(struct guard *g, const struct address *a, const struct place *p)
+{
+    struct sys_stat here, there;
+    address_path(a, g->text[1]);
+    char *slash = strrchr(g->text[1], '/');
+    if (slash)
+        slash[slash == g->text[1]] = 0;
+    auto_fd int dir = sys_openat(AT_FDCWD, slash ? g->text[1] : ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    return dir >= 0 && sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &here) == 0 &&
+           sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &there) == 0 && here.inode == there.inode &&
+           here.major == there.major && here.minor == there.minor;
+}
+
 /* Binds in the caller's working directory, to which a relative address refers. */
 static int bind_there(struct guard *g, int fd, const struct address *a, const struct place *p)
 {
-    bool relative = a->un.sun_path[0] != '/';
-    auto_fd int cwd = relative ? target_dir(g, AT_FDCWD) : -1;
-    if (relative && (cwd < 0 || sys_call(SYS_fchdir, g->n_holds ? g->self_fd : cwd, 0, 0, 0, 0, 0) < 0))
+    bool relative = a->un.sun_path[0] != '/', held = g->n_holds;
+    auto_fd int cwd = relative && !held ? target_dir(g, AT_FDCWD) : -1;
+    if (relative && !held && (cwd < 0 || sys_call(SYS_fchdir, cwd, 0, 0, 0, 0, 0) < 0))
         return cwd < 0 ? cwd : -EACCES;
-    int no = g->n_holds ? bind_held(fd, p) : sys_bind(fd, a->bytes, a->n);
+    held = held || !leads_here(g, a, p);
+    if (relative && held)
+        (void)sys_call(SYS_fchdir, g->self_fd, 0, 0, 0, 0, 0);
+    int no = held ? bind_held(fd, p) : sys_bind(fd, a->bytes, a->n);
     if (relative)
         (void)sys_call(SYS_fchdir, g->self_fd, 0, 0, 0, 0, 0);
     if (no < 0)

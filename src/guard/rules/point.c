@@ -3,7 +3,9 @@
  * over names that are guarded here. So a caller that may mount in its own mount namespace may create such a name, empty:
  * what is below a guarded name stays guarded, and a file cannot be opened for writing. It is removed when the box ends.
  *
- * Excluded are names whose mere existence has a meaning (a repository's own), and names that the user protects.
+ * Excluded are names whose mere existence has a meaning (a repository's own), and names that the user protects. A repository's
+ * hooks may be a file, over which srt mounts where there are none: git finds no hook in it, as it found none before. As a
+ * directory it is judged like any (verdict.c), and stays.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,10 +17,10 @@ static bool is_modules(const struct place *p)
     return gitconfig_kind_of(place_path(p)) == GITCONFIG_MODULES; /* an empty .gitmodules says nothing */
 }
 
-static bool fits(const struct place *p, const struct rule *rule)
+static bool fits(const struct place *p, const struct rule *rule, bool directory)
 {
     return rule->said->kind == GUARD_RULE_NAME && !(rule->said->flags & GUARD_RULE_ALWAYS) &&
-           !rule_is_git_hooks(rule) && (!rule_is_git_config(rule) || is_modules(p)) &&
+           !(rule_is_git_hooks(rule) && directory) && (!rule_is_git_config(rule) || is_modules(p)) &&
            !rules_is_marker((struct str){p->name, p->name_n});
 }
 
@@ -30,9 +32,9 @@ static bool can_mount(struct guard *g)
 }
 
 /* Only what can be found again may be created. */
-bool point_may(struct guard *g, const struct place *p, const struct rule *rule)
+bool point_may(struct guard *g, const struct place *p, const struct rule *rule, bool directory)
 {
-    return p->seen >= 0 && fits(p, rule) && can_mount(g) && places_add(g, &g->shared->points, place_path(p));
+    return p->seen >= 0 && fits(p, rule, directory) && can_mount(g) && places_add(g, &g->shared->points, place_path(p));
 }
 
 /*
@@ -62,7 +64,7 @@ bool point_is(struct guard *g, const struct place *p, const struct rule *rule)
     bool directory;
     memcpy(name, p->name, p->name_n);
     name[p->name_n] = 0;
-    return fits(p, rule) && is_empty_and_ours(g, p->dir, name, &directory);
+    return is_empty_and_ours(g, p->dir, name, &directory) && fits(p, rule, directory);
 }
 
 void points_end(struct guard *g)

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agents/expires.h"
 #include "backends/tools/tool.h"
 #include "base/fd.h"
 #include "run/agent/starting.h"
@@ -37,7 +38,8 @@ enum {
 struct kept_login {
     size_t layer;
     const struct agent_kept *file;
-    const char *path; /* the host's */
+    const struct agent_renew *renew; /* of several logins in the file this one's; NULL: none is renewed */
+    const char *path;                /* the host's */
     struct stat seen;
     int64_t ends, again, wait; /* again: not before; wait: the next one */
     bool lost;                 /* only another file changes that */
@@ -75,8 +77,17 @@ static int open_kept(const struct starting *s, const char *dir, const char *name
     return fd < 0 ? err_sys(e, ERR_SYSTEM, errno, "%s", at) : fd;
 }
 
-static int owner_at(const struct starting *s, size_t i, const struct agent_kept *f, int new_login, int stop,
-                    bool if_kept, int64_t *ret_expires, struct err *e)
+/* "answer", "answer1" ...: of the first login in the file, the second. */
+static const char *answer_of(const struct agent_kept *f, const struct agent_renew *renew, struct arena *mem)
+{
+    size_t n = 0;
+    for (const struct agent_renew *w = f->renew; w && w != renew; w = w->next)
+        n++;
+    return n ? arena_printf(mem, "answer%zu", n) : "answer";
+}
+
+static int owner_at(const struct starting *s, size_t i, const struct agent_kept *f, const struct agent_renew *renew,
+                    int new_login, int stop, bool if_kept, int64_t *ret_expires, struct err *e)
 {
     auto_arena struct arena *mem = arena_new(1 << 20);
     const char *path = mem ? starting_host_file(s, i, f) : NULL;
@@ -93,9 +104,15 @@ static int owner_at(const struct starting *s, size_t i, const struct agent_kept 
     auto_fd int kept = open_kept(s, dir, slash + 1, mem, e);
     if (kept < 0)
         return kept;
-    if (if_kept && faccessat(kept, "answer", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+    const char *answer = answer_of(f, renew, mem), *word = NULL;
+    if (if_kept && faccessat(kept, answer, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
-    const struct agent_owner_ask ask = {.file = f,
+    int found = renew->program_word ? agent_program_word(&s->program, renew, mem, &word, e) : 0;
+    if (found < 0)
+        return err_wrap(e, found, "the login in %s is not renewed", path);
+    const struct agent_owner_ask ask = {.renew = renew,
+                                        .program_word = word,
+                                        .answer = answer,
                                         .shown = path,
                                         .name = slash + 1,
                                         .host = host,
@@ -110,11 +127,11 @@ static int owner_at(const struct starting *s, size_t i, const struct agent_kept 
 int keep_owner(const struct starting *s, size_t i, const struct agent_kept *f, int new_login, int stop,
                int64_t *ret_expires, struct err *e)
 {
-    return owner_at(s, i, f, new_login, stop, false, ret_expires, e);
+    return owner_at(s, i, f, f->renew, new_login, stop, false, ret_expires, e);
 }
 
 /* Of the person's own file; 0 also where there is none. */
-static int64_t ends_at(const char *path, const struct agent_kept *f, struct stat *ret)
+static int64_t ends_at(const char *path, const char *place, struct stat *ret)
 {
     char *bytes = NULL;
     size_t n = 0;
@@ -122,9 +139,25 @@ static int64_t ends_at(const char *path, const struct agent_kept *f, struct stat
     auto_fd int fd = path ? open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
     memset(ret, 0, sizeof *ret);
     if (fd >= 0 && fstat(fd, ret) == 0 && agent_file_read(fd, &bytes, &n) == 0)
-        ends = agent_json_expires(f, (struct str){bytes, n});
+        ends = agent_login_expires((struct str){bytes, n}, place);
     free(bytes);
     return ends;
+}
+
+static void renew_now(struct starting *s, size_t i, const struct agent_kept *f, const struct agent_renew *renew)
+{
+    struct stat st;
+    struct err e = {0};
+    const char *path = starting_host_file(s, i, f);
+    int64_t ends = ends_at(path, renew->expires, &st);
+    if (!path || !st.st_ino)
+        return;
+    const bool due = ends && ends < (int64_t)time(NULL) + AHEAD_S;
+    int r = owner_at(s, i, f, renew, -1, -1, !due, &ends, &e);
+    if (r < 0 && due) {
+        s->renewal_told = true;
+        buf_printf(&s->notes, "%s\n", e.text);
+    }
 }
 
 void keep_renew(struct starting *s)
@@ -132,18 +165,8 @@ void keep_renew(struct starting *s)
     for (size_t i = 0; i < s->agent.start.n_layers; i++) {
         for (size_t k = 0; k < s->agent.start.layers[i].n_files; k++) {
             const struct agent_kept *f = &s->agent.start.layers[i].files[k];
-            struct stat st;
-            struct err e = {0};
-            const char *path = f->renew ? starting_host_file(s, i, f) : NULL;
-            int64_t ends = ends_at(path, f, &st);
-            if (!path || !st.st_ino)
-                continue;
-            const bool due = ends && ends < (int64_t)time(NULL) + AHEAD_S;
-            int r = owner_at(s, i, f, -1, -1, !due, &ends, &e);
-            if (r < 0 && due) {
-                s->renewal_told = true;
-                buf_printf(&s->notes, "%s\n", e.text);
-            }
+            for (const struct agent_renew *w = f->renew; w; w = w->next)
+                renew_now(s, i, f, w);
         }
     }
 }
@@ -191,7 +214,7 @@ static void renew_one(struct keeper *k, struct kept_login *l, int64_t now)
 {
     struct err e = {0};
     int64_t ends = 0;
-    int r = owner_at(k->s, l->layer, l->file, -1, k->up, false, &ends, &e);
+    int r = owner_at(k->s, l->layer, l->file, l->renew, -1, k->up, false, &ends, &e);
     if (r == -ECANCELED)
         _exit(0);
     if (r >= 0) {
@@ -209,9 +232,14 @@ static void renew_one(struct keeper *k, struct kept_login *l, int64_t now)
 static int64_t due_at(const struct kept_login *l)
 {
     int64_t due = l->ends - AHEAD_S;
-    if (!l->file->renew || !l->ends || l->lost)
+    if (!l->renew || !l->ends || l->lost)
         return INT64_MAX;
     return due > l->again ? due : l->again;
+}
+
+static const char *expires_of(const struct kept_login *l)
+{
+    return l->renew ? l->renew->expires : l->file->expires;
 }
 
 /* One look: whether any of the host's files is another one than the box has. */
@@ -225,7 +253,7 @@ static bool look_at(struct keeper *k)
             st.st_ino = 0;
         if (!changed(&st, &l->seen))
             continue;
-        l->ends = ends_at(l->path, l->file, &l->seen);
+        l->ends = ends_at(l->path, expires_of(l), &l->seen);
         l->lost = false;
         l->again = l->wait = 0;
         news = true;
@@ -308,7 +336,7 @@ static void note_login(struct kept_login *ret, int fd, const struct kept_login *
     size_t n = 0;
     *ret = *l;
     if (fd >= 0 && fstat(fd, &ret->seen) == 0 && agent_file_read(fd, &bytes, &n) == 0)
-        ret->ends = agent_json_expires(l->file, (struct str){bytes, n});
+        ret->ends = agent_login_expires((struct str){bytes, n}, expires_of(l));
     if (ret->ends && ret->ends - AHEAD_S <= (int64_t)time(NULL))
         ret->again = (int64_t)time(NULL) + AGAIN_S; /* it was tried just now */
     free(bytes);
@@ -322,9 +350,10 @@ int keep_begin(const struct starting *s, struct agent_begun *ret, struct err *e)
         for (size_t n = 0; n < s->agent.start.layers[i].n_files && k.n < KEPT_MAX; n++) {
             const struct agent_kept *f = &s->agent.start.layers[i].files[n];
             const char *path = f->login ? starting_host_file(s, i, f) : NULL;
-            if (path)
+            const struct agent_renew *w = f->renew;
+            for (bool first = true; path && (first || w) && k.n < KEPT_MAX; first = false, w = w ? w->next : NULL)
                 note_login(&k.logins[k.n++], s->layers.open[i].files[n],
-                           &(struct kept_login){.layer = i, .file = f, .path = path});
+                           &(struct kept_login){.layer = i, .file = f, .renew = w, .path = path});
         }
     }
     if (!k.n)

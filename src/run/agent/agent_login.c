@@ -102,11 +102,43 @@ int login_place(struct starting *s, struct err *e)
     return r;
 }
 
+/* The box of this process; there is one. */
+static struct {
+    struct login_opener opener;
+    struct box_browser browser;
+    bool open;
+} login_door;
+
+const struct box_browser *login_browser(void)
+{
+    return login_door.open ? &login_door.browser : NULL;
+}
+
+static int open_address(void *ctx, const char *url)
+{
+    return login_open(ctx, url);
+}
+
+/* pinfold is the browser that the box has (run/asked/inside.c). */
+static void open_door(struct starting *s)
+{
+    if (s->look_only || !s->agent.start.login_hosts || !s->world.program || !login_opener_find(s, &login_door.opener))
+        return;
+    login_door.browser = (struct box_browser){.agent = s->agent.title,
+                                              .hosts = (const char *const *)s->agent.start.login_hosts,
+                                              .open = open_address,
+                                              .ctx = &login_door.opener};
+    login_door.open = true;
+    starting_option(s, "env", arena_printf(s->mem, "BROWSER=%s", s->world.program));
+    buf_printf(&s->notes, "before an address is opened in your browser you are asked\n");
+}
+
 int login_ready(struct starting *s, struct agent_begun *ret, struct err *e)
 {
     size_t i = 0;
     const struct agent_kept *f = renewable(s, &i);
     starting_option(s, "workspace", s->workspace);
+    open_door(s);
     if (s->agent.start.login_port) {
         const char *port = s->agent.start.login_port;
         starting_option(s, "publish", arena_printf(s->mem, "127.0.0.1:%s:%s", port, port));
@@ -147,6 +179,7 @@ int agent_login_store(struct agent_begun *b, bool write, struct pinfold_error *e
 
 void login_end(struct starting *s)
 {
+    login_door.open = false;
     const char *name = s->layer ? strrchr(s->layer, '/') : NULL;
     char above[PATH_MAX];
     snprintf(above, sizeof above, "%.*s", name ? (int)(name - s->layer) : 0, name ? s->layer : "");

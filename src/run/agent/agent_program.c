@@ -4,12 +4,19 @@
  */
 #include "run/agent/agent_program.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/fd.h"
+
+enum { WORD_FILES = 512, WORD_LEAST = 16, WORD_MOST = 128 };
 
 struct program_search {
     struct arena *mem;
@@ -96,4 +103,63 @@ int agent_program_find(const struct agent *a, const char *home, struct arena *me
                     a->start.install ? a->start.install : "");
     buf_free(&s.tried);
     return r;
+}
+
+/* ---- a word of the program's own ---- */
+
+static bool is_of_word(char c)
+{
+    return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '-' || c == '_';
+}
+
+static const char *word_in(struct str text, struct str begins, struct arena *mem)
+{
+    for (const char *at = text.p, *end = text.p + text.n; (at = memmem(at, (size_t)(end - at), begins.p, begins.n));
+         at++) {
+        size_t n = begins.n;
+        while (at + n < end && n < WORD_MOST && is_of_word(at[n]))
+            n++;
+        if ((at == text.p || !is_of_word(at[-1])) && n >= WORD_LEAST && n < WORD_MOST)
+            return arena_str(mem, (struct str){at, n});
+    }
+    return NULL;
+}
+
+static const char *word_in_file(const char *path, struct str begins, struct arena *mem)
+{
+    struct stat st;
+    auto_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0)
+        return NULL;
+    const size_t n = (size_t)st.st_size;
+    const char *p = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    const char *found = word_in((struct str){p, n}, begins, mem);
+    (void)munmap((void *)(uintptr_t)p, n);
+    return found;
+}
+
+int agent_program_word(const struct agent_program *p, const struct agent_renew *r, struct arena *mem, const char **ret,
+                       struct err *e)
+{
+    const char *slash = p->real ? strrchr(p->real, '/') : NULL, *found = NULL;
+    size_t left = WORD_FILES;
+    for (size_t i = 0; slash && !found && r->program_files[i]; i++) {
+        glob_t all;
+        const char *pattern = arena_printf(mem, "%.*s/%s", (int)(slash - p->real), p->real, r->program_files[i]);
+        if (!pattern || glob(pattern, 0, NULL, &all) != 0)
+            continue;
+        for (size_t k = 0; k < all.gl_pathc && !found && left; k++, left--)
+            found = word_in_file(all.gl_pathv[k], str_of(r->program_word), mem);
+        globfree(&all);
+    }
+    if (!found)
+        return err_say(
+            e, ERR_CANNOT,
+            "the word beginning with \"%s\" that %s wants of the agent's program is not in its files (%s); start "
+            "the agent once outside, which renews it",
+            r->program_word, r->endpoint, p->real ? p->real : "which are not found");
+    *ret = found;
+    return 0;
 }

@@ -10,3 +10,6 @@ struct agent_program {
 };
 int agent_program_find(const struct agent *a, const char *home, struct arena *mem, struct agent_program *ret,
                        struct err *e);
+/* The word that begins so in the program's own files (agents.h, program_word); the first one. */
+int agent_program_word(const struct agent_program *p, const struct agent_renew *r, struct arena *mem, const char **ret,
+                       struct err *e);

@@ -44,13 +44,13 @@ static void mount(struct starting *s, const char *from, const char *to)
 
 /* ---- what is mounted ---- */
 
-/* "projects/{slug}/" for this directory; NULL when it cannot be named. */
+/* "projects/{slug}/" or "tmp/{project}/" for this directory; NULL when it cannot be named. */
 static const char *expanded(struct starting *s, const char *name)
 {
-    const char *at = strstr(name, "{slug}");
-    if (!at)
+    const char *at = strstr(name, "{slug}"), *own = at ? s->slug : s->project;
+    if (!at && !(at = strstr(name, "{project}")))
         return name;
-    return s->slug ? arena_printf(s->mem, "%.*s%s%s", (int)(at - name), name, s->slug, at + 6) : NULL;
+    return own ? arena_printf(s->mem, "%.*s%s%s", (int)(at - name), name, own, strchr(at, '}') + 1) : NULL;
 }
 
 /* Of the host, made if it is missing: a session that begins in a box is to be found outside. */
@@ -76,6 +76,16 @@ static int share(struct starting *s, size_t i, struct err *e)
     const char **places = NULL, **one;
     size_t n = 0;
     mount(s, arena_printf(s->mem, "%s/box%zu", s->layer, i), s->box[i]);
+    int named = l->project && !s->lone ? project_find(s, i, e) : 0;
+    if (named < 0)
+        return named;
+    if (l->project && s->project) { /* by it the agent in the box takes the same name */
+        const char *marker = arena_printf(s->mem, "%s/%s/%s", l->project->below, s->project, l->project->marker);
+        mount(s, arena_printf(s->mem, "%s/%s", s->host[i], marker),
+              arena_printf(s->mem, "%s/%s:ro", s->box[i], marker));
+        if ((one = arena_push(s->mem, &places, &n, sizeof *one)))
+            *one = marker;
+    }
     for (size_t k = 0; !s->lone && l->shared && l->shared[k]; k++) {
         const char *name = expanded(s, l->shared[k]);
         size_t length = name ? strlen(name) : 0;

@@ -273,8 +273,10 @@ static void renew_logins(struct arena *mem, const char *agent)
     struct err ignored;
     agent_own_reader *const own = agent_own; /* definitions of sessions stay those that came with pinfold */
     struct starting *s = starting_new(mem);
-    if (s && starting_look(s, agent, NULL, &ignored) == 0)
+    if (s && starting_look(s, agent, NULL, &ignored) == 0) {
+        (void)agent_program_find(&s->agent, s->world.home, mem, &s->program, &ignored);
         keep_renew(s);
+    }
     if (s)
         starting_end(s);
     agent_own = own;

@@ -13,6 +13,7 @@ struct starting {
     struct agent_layers layers;
     const char *workspace, *directory; /* the project; where the agent starts in it */
     const char *slug;                  /* of that directory, as agents name its sessions; NULL: too long */
+    const char *project;               /* the same by an agent's own register (agent_project.c); NULL: it has none */
     const char *host[AGENT_LAYERS_MAX], *box[AGENT_LAYERS_MAX]; /* the agent's directories outside and inside */
     const char *layer;                                          /* pinfold-agents/NAME/PROJECT */
     bool fresh, look_only, layered, lone; /* lone: a box for a login; nothing of the person's is in its layer */
@@ -41,6 +42,8 @@ int first_lines(struct starting *s, const struct agent_begin *ask, const char **
 void starting_secrets(const struct starting *s, struct buf *to, const char *begin, const char *between,
                       const char *end);
 bool starting_below(const char *path, const char *dir);
+/* agent_project.c: the name that the agent has for this project outside, or will find there: `s->project`. */
+int project_find(struct starting *s, size_t layer, struct err *e);
 
 /*
  * agent_keep.c: the logins of the box. Renews those that end soon, before the box gets them; what went wrong is a sentence in the

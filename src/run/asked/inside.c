@@ -1,4 +1,7 @@
-/* The question of `pinfold why` in a box, to the pinfold outside (run/asked/inquiry.c answers). The path is resolved here, as the box has it. */
+/*
+ * Questions in a box, to the pinfold outside: of `pinfold why` (run/asked/inquiry.c answers), whose path is resolved here, as the box has
+ * it; and for an address to be opened in a browser (supervisor/network/asker.c).
+ */
 #include "run/asked/inquiry.h"
 
 #include <errno.h>
@@ -71,6 +74,15 @@ static int connect_outside(struct err *e)
     return take_fd(&fd);
 }
 
+static int put_to_it(int fd, const struct inquiry *asked, struct inquiry_answer *a, struct err *e)
+{
+    if (send(fd, asked, sizeof *asked, MSG_NOSIGNAL) != sizeof *asked || recv(fd, a, sizeof *a, 0) != sizeof *a)
+        return err_say(e, ERR_CANNOT, "the pinfold outside of this box did not answer");
+    a->cause[sizeof a->cause - 1] = a->reason[sizeof a->reason - 1] = a->rule[sizeof a->rule - 1] = 0;
+    a->origin[sizeof a->origin - 1] = a->mechanism[sizeof a->mechanism - 1] = a->outside[sizeof a->outside - 1] = 0;
+    return 0;
+}
+
 static void put_inquiry(enum why_act act, const char *asked, const char *target, const struct inquiry_answer *a,
                         struct json *j)
 {
@@ -117,12 +129,26 @@ int inquiry_ask(enum why_act act, const char *target, struct json *j, struct err
         return fd;
     snprintf(asked.act, sizeof asked.act, "%s", why_act_name(act));
     snprintf(asked.target, sizeof asked.target, "%s", file ? path : target);
-    if (send(fd, &asked, sizeof asked, MSG_NOSIGNAL) != sizeof asked || recv(fd, &a, sizeof a, 0) != sizeof a)
-        return err_say(e, ERR_CANNOT, "the pinfold outside of this box did not answer");
-    a.cause[sizeof a.cause - 1] = a.reason[sizeof a.reason - 1] = a.rule[sizeof a.rule - 1] = 0;
-    a.origin[sizeof a.origin - 1] = a.mechanism[sizeof a.mechanism - 1] = a.outside[sizeof a.outside - 1] = 0;
+    if ((r = put_to_it(fd, &asked, &a, e)) < 0)
+        return r;
     if (a.verdict < 0 || a.verdict > WHY_UNKNOWN)
         return err_say(e, ERR_CANNOT, "%s", a.reason);
     put_inquiry(act, target, asked.target, &a, j);
     return a.verdict;
+}
+
+int inquiry_open(const char *url, struct err *e)
+{
+    struct inquiry asked = {.act = INQUIRY_OPEN};
+    struct inquiry_answer a;
+    auto_fd int fd = strlen(url) < sizeof asked.target ? connect_outside(e) : -E2BIG;
+    if (fd == -E2BIG)
+        return err_say(e, ERR_POLICY, "the address is too long to be opened outside of this box");
+    if (fd < 0)
+        return fd;
+    snprintf(asked.target, sizeof asked.target, "%s", url);
+    int r = put_to_it(fd, &asked, &a, e);
+    if (r == 0 && a.verdict != 0)
+        r = err_say(e, ERR_REFUSED, "this address is not opened outside of this box: %s; open it yourself", a.reason);
+    return r;
 }

@@ -4,7 +4,13 @@
  * terminal. The timeout is handled here: without an answer in time it is no.
  */
 #include <stdio.h>
+#include <string.h>
+#include "match/url.h"
+#include "protocol/inquiry.h"
 #include "supervisor/network/live.h"
+
+#define BROWSER_QUESTIONS 4u         /* of one box: an agent asks once or twice */
+#define BROWSER_WAIT_US   120000000u /* for the person, who reads it */
 
 int question_begin(struct box *b)
 {
@@ -91,6 +97,48 @@ void question_event(struct box *b, const struct egress_event *v)
     put_question(b, q);
 }
 
+/* ---- addresses for a browser ---- */
+
+/* Why nobody is asked; NULL: somebody can be. */
+static const char *not_asked(struct box *b)
+{
+    const struct live *l = b->live;
+    if (!b->spec->browser || !l)
+        return "only the box of a login can have an address opened outside (pinfold login)";
+    if (!prompt_possible(b) || l->prompt.off)
+        return "there is no terminal at which a person could be asked";
+    if (l->browser_off)
+        return "the person has said no";
+    for (size_t i = 0; i < EGRESS_MAX_QUESTIONS; i++) {
+        if (l->questions[i].state == QUESTION_WAITS && l->questions[i].url)
+            return "the person is being asked about another address";
+    }
+    return l->browser_asked >= BROWSER_QUESTIONS ? "this box has asked too often" : NULL;
+}
+
+void question_browser(struct box *b, const char *url, struct inquiry_answer *a)
+{
+    struct url_asked asked = {0};
+    const char *why = not_asked(b);
+    if (!why && url_judge(str_of(url), b->spec->browser->hosts, &asked, &why) == 0 && asked.port &&
+        !publish_can(b, asked.port))
+        why = "its answer could not reach this box";
+    struct question *q = why ? NULL : free_question(b->live);
+    char *copy = q ? strdup(url) : NULL;
+    if (!copy) {
+        snprintf(a->reason, sizeof a->reason, "%s", why ? why : "pinfold cannot ask now");
+        return;
+    }
+    *q = (struct question){.state = QUESTION_WAITS,
+                           .id = ++b->live->questions_asked,
+                           .url = copy,
+                           .port = asked.port,
+                           .until = now_us() + BROWSER_WAIT_US};
+    b->live->browser_asked++;
+    a->verdict = 0;
+    snprintf(a->reason, sizeof a->reason, "the person is asked");
+}
+
 void question_drop_all(struct box *b, enum egress_answer why)
 {
     struct live *l = b->live;
@@ -139,7 +187,7 @@ void question_due(struct box *b, uint64_t now)
         if (q->state == QUESTION_FREE || q->until > now)
             continue;
         if (q->id == l->prompt.id)
-            prompt_over(b, "not answered: denied");
+            prompt_over(b, q->url ? "not answered: not opened" : "not answered: denied");
         if (q->told)
             control_asked(b, q);
         question_settle(b, q, ANSWER_LATE);

@@ -236,6 +236,8 @@ void live_end(struct box *b)
     if (!l)
         return;
     prompt_end(b);
+    for (size_t i = 0; i < EGRESS_MAX_QUESTIONS; i++)
+        free(l->questions[i].url);
     for (size_t i = 0; i < l->n_rules; i++)
         free(l->rules[i].text);
     free(l->rules);

@@ -5,7 +5,7 @@
  *     rules.c      the rules and their origins         asker.c      who is asked, timeouts; question.c: answers
  *     network.c    events of the egress proxy          prompt.c     asking at the terminal
  *     who.c        which process owns a socket         control.c    --control-fd; line.c parses its lines
- *     feed.c       resolv.conf and hosts
+ *     feed.c       resolv.conf and hosts               browser.c    addresses that a person opens outside
  */
 #pragma once
 #include "sys/dialogue.h"
@@ -72,6 +72,7 @@ struct question {
     uint16_t port;
     uint8_t how;
     char target[EGRESS_NAME + 64]; /* in the form of a rule */
+    char *url;                     /* instead: to be opened in a browser, its answer comes to `port`; owned; or NULL */
     struct who who;
 };
 struct answer {
@@ -82,6 +83,8 @@ int question_begin(struct box *b);
 void question_event(struct box *b, const struct egress_event *v);
 /* A filter asks: may its client `ticket` have its signature? */
 void question_filter(struct box *b, enum filter_kind kind, uint32_t ticket, const char *action, const char *target);
+/* A process of a login's box asks for `url` to be opened; `a` says at once whether a person is asked, and never what that one says. */
+void question_browser(struct box *b, const char *url, struct inquiry_answer *a);
 const char *question_how(const struct question *q);
 /* The open question `id`; NULL if there is none (any more). */
 struct question *question_find(struct live *l, uint32_t id);
@@ -90,6 +93,11 @@ void question_settle(struct box *b, struct question *q, enum egress_answer answe
 void question_drop_all(struct box *b, enum egress_answer why);
 uint64_t question_next(const struct box *b); /* when to call question_due() */
 void question_due(struct box *b, uint64_t now);
+
+/* ---- browser.c ---- */
+
+/* The person's answer; the question ends. Words to be shown, or NULL. */
+const char *browser_answered(struct box *b, struct question *q, bool yes);
 
 /* ---- prompt.c ---- */
 
@@ -163,7 +171,8 @@ struct live {
     uint64_t who_us; /* processor time spent on identifying clients, */
     uint64_t who_at; /* as of this time; decays */
     struct question questions[EGRESS_MAX_QUESTIONS];
-    uint32_t questions_asked;
+    uint32_t questions_asked, browser_asked; /* of these, for a browser */
+    bool browser_off;                        /* the person has said no to one */
     struct prompt prompt;
     struct control control;
     struct feed feed;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/fd.h"
+#include "match/url.h"
 #include "supervisor/network/live.h"
 
 bool prompt_possible(struct box *b)
@@ -14,8 +15,6 @@ bool prompt_possible(struct box *b)
         return t->d.fd >= 0;
     t->opened = true;
     t->d.fd = b->command->foreground ? dialogue_terminal() : -1;
-    t->d.choices = "yaneq";
-    t->d.again = "pinfold: y, a, n, e or q, and Enter: ";
     return t->d.fd >= 0;
 }
 
@@ -46,15 +45,22 @@ uint64_t prompt_next(const struct box *b)
 static void open_question(struct box *b, const struct question *q, uint64_t now)
 {
     struct prompt *t = &b->live->prompt;
-    char text[1024], who[128] = "";
+    char text[URL_MAX + 1024], who[128] = "";
+    t->d.choices = q->url ? "yn" : "yaneq";
+    t->d.again = q->url ? "pinfold: y or n, and Enter: " : "pinfold: y, a, n, e or q, and Enter: ";
     if (q->who.pid)
         snprintf(who, sizeof who, " (%s, process %u)", q->who.command, q->who.pid);
-    snprintf(text, sizeof text, "pinfold: the box asks to %s%s%s; %s",
-             !q->filtered              ? "connect to "
-             : q->filter == FILTER_SSH ? "use the ssh-agent: "
-                                       : "use the gpg-agent: ",
-             q->target, who,
-             "y: yes, once; a: yes, always in this run; n: no; e: never in this run; q: no, and ask no more");
+    if (q->url)
+        snprintf(text, sizeof text,
+                 "pinfold: %s asks to open this address in your browser, outside of the box: %s  y: open it; n: do not",
+                 b->spec->browser->agent, q->url);
+    else
+        snprintf(text, sizeof text, "pinfold: the box asks to %s%s%s; %s",
+                 !q->filtered              ? "connect to "
+                 : q->filter == FILTER_SSH ? "use the ssh-agent: "
+                                           : "use the gpg-agent: ",
+                 q->target, who,
+                 "y: yes, once; a: yes, always in this run; n: no; e: never in this run; q: no, and ask no more");
     t->d.raw = b->io.term.raw;
     if (dialogue_begin(&t->d, text, now))
         t->id = q->id;
@@ -95,8 +101,10 @@ void prompt_ready(struct box *b)
     if (c == DIALOGUE_NOTHING)
         return;
     t->off = c == 'q' || c == DIALOGUE_HUNG_UP;
-    prompt_over(b, c < 0 ? "no" : NULL);
-    if (q)
+    const bool browser = q && q->url;
+    const char *words = browser ? browser_answered(b, q, c == 'y') : NULL;
+    prompt_over(b, words ? words : c < 0 ? "no" : NULL);
+    if (q && !browser)
         question_answer(b, q, (struct answer){.allow = c == 'y' || c == 'a', .run = c == 'a' || c == 'e'});
     if (c == DIALOGUE_INTERRUPT) /* Ctrl-C: the command hears of it, too */
         box_signal(b, SIGINT, SIGNAL_FOREGROUND);

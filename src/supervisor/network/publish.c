@@ -4,6 +4,9 @@
  * builder sends as its first act, drops every capability, locks itself down, and then runs the egress proxy's loop with
  * only these listeners (egress/). So it works without an egress proxy, and can reach only the box's network.
  * Connections that come before a server in the box listens are reset, as without a box.
+ *
+ * The box of a login has that process without any port, too: which port the answer comes to is known when the person has said
+ * that an address may be opened (browser.c).
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -50,27 +53,35 @@ static int say_taken(struct box *b, const struct net_rule *rule, const struct pu
     return err_sys(b->err, ERR_SYSTEM, no, "publish %s (%s)", rule->text, origin);
 }
 
+/* A listener at the host's port, or -errno. */
+static int listen_at(const struct publish *p)
+{
+    int one = 1;
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(p->host)};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(p->host)};
+    memcpy(&six.sin6_addr, p->addr, 16);
+    memcpy(&four.sin_addr, p->addr, 4);
+    auto_fd int fd = socket(p->v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (p->v6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+    int r = p->v6 ? bind(fd, (struct sockaddr *)&six, sizeof six) : bind(fd, (struct sockaddr *)&four, sizeof four);
+    return r < 0 || listen(fd, SOMAXCONN) < 0 ? -errno : take_fd(&fd);
+}
+
 /* `i`: the how manieth. A virtual machine has a way of its own to its ports, which begins there. */
 static int bind_port(struct box *b, const struct net_rule *rule, size_t i, struct egress_reach *ret)
 {
     const bool machine = b->spec->start.plan->facts->machine;
     struct publish p;
-    int one = 1, r = publish_parse(str_of(rule->text), &p, b->err);
+    int r = publish_parse(str_of(rule->text), &p, b->err);
     if (r < 0)
         return r;
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(p.host)};
-    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(p.host)};
-    memcpy(&six.sin6_addr, p.addr, 16);
-    memcpy(&four.sin_addr, p.addr, 4);
-    auto_fd int fd = socket(p.v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    auto_fd int fd = listen_at(&p);
     if (fd < 0)
-        return say_taken(b, rule, &p, errno);
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (p.v6)
-        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
-    r = p.v6 ? bind(fd, (struct sockaddr *)&six, sizeof six) : bind(fd, (struct sockaddr *)&four, sizeof four);
-    if (r < 0 || listen(fd, SOMAXCONN) < 0)
-        return say_taken(b, rule, &p, errno);
+        return say_taken(b, rule, &p, -fd);
     *ret = (struct egress_reach){.addr = {.b = {127, 0, 0, 1}},
                                  .also = {.v6 = true, .b = {[15] = 1}},
                                  .both = true,
@@ -126,22 +137,37 @@ static int begin(struct box *b, struct egress_ask *ask)
     return r;
 }
 
+static struct egress_ask *new_ask(void)
+{
+    struct egress_ask *ask = calloc(1, sizeof *ask);
+    if (ask)
+        ask->publish = true;
+    for (int k = 0; ask && k < EGRESS_SOCKETS; k++)
+        ask->sockets[k] = -1;
+    return ask;
+}
+
+/* Ports may follow. Only where this process can hand listeners on to the network of the box. */
+static bool ports_follow(const struct box *b)
+{
+    const struct plan *plan = b->spec->start.plan;
+    return b->spec->browser && plan->policy->net == NET_ALLOW && same(plan->facts->engine, "native") &&
+           plan->facts->tier != TIER_LANDLOCK;
+}
+
 int publish_begin(struct box *b)
 {
     const struct policy *p = b->spec->start.plan->policy;
     int r = 0;
+    if (ports_follow(b) && !(b->publish.ask = new_ask()))
+        return err_sys(b->err, ERR_SYSTEM, ENOMEM, "cannot publish ports");
     for (size_t i = 0; r == 0 && i < p->n_net_rules; i++) {
         if (p->net_rules[i].verb != NET_RULE_PUBLISH)
             continue;
-        struct egress_ask *ask = b->publish.ask;
-        if (!ask) {
-            b->publish.ask = ask = calloc(1, sizeof *ask);
-            if (!ask)
-                return err_sys(b->err, ERR_SYSTEM, ENOMEM, "cannot publish ports");
-            ask->publish = true;
-            for (int k = 0; k < EGRESS_SOCKETS; k++)
-                ask->sockets[k] = -1;
-        }
+        struct egress_ask *ask = b->publish.ask ? b->publish.ask : new_ask();
+        if (!ask)
+            return err_sys(b->err, ERR_SYSTEM, ENOMEM, "cannot publish ports");
+        b->publish.ask = ask;
         if (ask->n_reach == EGRESS_MAX_REACH)
             return err_say(b->err, ERR_CANNOT, "publish: more than %d ports", EGRESS_MAX_REACH);
         r = bind_port(b, &p->net_rules[i], ask->n_reach, &ask->reach[ask->n_reach]);
@@ -158,6 +184,47 @@ void publish_started(struct box *b)
         (void)close(ask->reach[i].listener);
     free(ask);
     b->publish.ask = NULL;
+}
+
+/* Whether the policy publishes it there: it is there since the start. */
+static bool published_at(const struct box *b, uint16_t port)
+{
+    static const uint8_t here[4] = {127, 0, 0, 1};
+    const struct policy *p = b->spec->start.plan->policy;
+    for (size_t i = 0; i < p->n_net_rules; i++) {
+        struct publish one;
+        if (p->net_rules[i].verb == NET_RULE_PUBLISH && publish_parse(str_of(p->net_rules[i].text), &one, NULL) == 0 &&
+            !one.v6 && memcmp(one.addr, here, sizeof here) == 0 && one.host == port && one.box == port)
+            return true;
+    }
+    return false;
+}
+
+bool publish_can(const struct box *b, uint16_t port)
+{
+    return published_at(b, port) || (ports_follow(b) && b->publish.pid > 0 && b->publish.events >= 0);
+}
+
+/* "localhost" is also ::1, where another user's program may listen: it is ours as well, if the machine has it. */
+int publish_more(struct box *b, uint16_t port)
+{
+    const struct publish at[2] = {{.addr = {127, 0, 0, 1}, .host = port, .box = port},
+                                  {.v6 = true, .addr = {[15] = 1}, .host = port, .box = port}};
+    int fds[2] = {-1, -1}, r = 0;
+    if (published_at(b, port))
+        return 0;
+    for (int i = 0; r == 0 && i < 2; i++) {
+        fds[i] = listen_at(&at[i]);
+        if (fds[i] < 0 && !(i == 1 && (fds[i] == -EADDRNOTAVAIL || fds[i] == -EAFNOSUPPORT)))
+            r = fds[i];
+    }
+    for (int i = 0; i < 2; i++) {
+        const struct egress_order o = {.kind = ORDER_LISTEN, .ticket = port};
+        if (r == 0 && fds[i] >= 0 && sys_send_fd(b->publish.events, &o, sizeof o, fds[i], MSG_DONTWAIT) != sizeof o)
+            r = -EPIPE;
+        (void)close_fd(fds[i]);
+    }
+    return r;
 }
 
 void publish_end(struct box *b)

@@ -22,7 +22,9 @@ const char *question_how(const struct question *q)
 void question_settle(struct box *b, struct question *q, enum egress_answer answer)
 {
     struct egress_order o = {.kind = ORDER_ANSWER, .ticket = q->ticket, .answer = answer};
-    if (q->filtered)
+    if (q->url)
+        (void)browser_answered(b, q, false);
+    else if (q->filtered)
         answer_filter(b, q, answer == ANSWER_YES, false);
     else
         (void)order_send(b, &o, -1); /* where it does not arrive, the egress's own clock says no */
