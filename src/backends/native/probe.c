@@ -171,21 +171,12 @@ static void trial_entry(void *ask)
 
 #define TRIAL_STACK (256u << 10)
 
-static bool in_memory; /* native_probe_in_memory() was called */
-
-void native_probe_in_memory(void)
-{
-    in_memory = true;
-}
-
 /* To copy the memory of a process takes longer than the trial: where it may, the child runs in it, on a stack of its own. */
 static int trial_begin(struct trying *ask, int *ret_pidfd, char **ret_stack)
 {
     struct sys_clone how = {.flags = ALL_NAMESPACES | SYS_CLONE_PIDFD | SYS_CLONE_CLEAR_SIGHAND,
                             .pidfd = (uint64_t)(uintptr_t)ret_pidfd};
-    const bool open =
-        in_memory && sys_prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1; /* the id maps could not be written otherwise */
-    *ret_stack = open ? sys_pages(TRIAL_STACK) : NULL;
+    *ret_stack = native_may_share() ? sys_pages(TRIAL_STACK) : NULL;
     if (*ret_stack) {
         ask->shared = true;
         how.flags |= CLONE_VM;
