@@ -49,8 +49,8 @@ uint64_t guard_text(void);
 #define GUARD_TEMP   ".pinfold-guard-" /* prefix of names that only the guard creates */
 #define HOLDS_MAX    24
 #define REPEATED_MAX 1024
-#define KEPT_DIRS    64
-#define QUIET_TEXTS  1024
+#define KEPT_DIRS    128
+#define QUIET_TEXTS  2048
 #define KEPT_TEXT    240 /* of their paths; longer ones are looked at each time */
 
 /* ---- shared by all workers (MAP_SHARED) ---- */

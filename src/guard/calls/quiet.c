@@ -7,7 +7,8 @@
 #include <string.h>
 #include "guard/inside.h"
 
-#define KEPT_MS 1000 /* the host may change where a directory's name leads */
+#define KEPT_MS 10000 /* the host may change where a directory's name leads */
+#define NEAR    4     /* entries that a text may be in */
 
 /* ---- what the plan keeps from the box ---- */
 
@@ -149,9 +150,23 @@ static uint64_t path_sum(const struct guard *g, const char *text, int n)
     return sum | 1;
 }
 
-static bool is_known(const struct guard *g, uint64_t sum)
+/* The entry of that sum, or the one of its neighbours that is valid for the shortest time: a compiler asks for some hundred paths in turn,
+   and two of one place would drive each other out. */
+static struct quiet_text *quiet_at(struct guard *g, uint64_t sum)
 {
-    const struct quiet_text *q = &g->quiet[(sum >> 32) % QUIET_TEXTS];
+    struct quiet_text *near = &g->quiet[(sum >> 32) % (QUIET_TEXTS / NEAR) * NEAR], *at = near;
+    for (size_t i = 0; i < NEAR; i++) {
+        if (near[i].sum == sum)
+            return &near[i];
+        if (near[i].until < at->until)
+            at = &near[i];
+    }
+    return at;
+}
+
+static bool is_known(struct guard *g, uint64_t sum)
+{
+    const struct quiet_text *q = quiet_at(g, sum);
     return q->sum == sum && q->moves == g->moves && now_ms() < q->until;
 }
 
@@ -160,7 +175,7 @@ static void know(struct guard *g, uint64_t sum, const char *text)
 {
     bool clear;
     if (!quiet_masked(g, text, (size_t)(strrchr(text, '/') - text), &clear))
-        g->quiet[(sum >> 32) % QUIET_TEXTS] = (struct quiet_text){sum, now_ms() + KEPT_MS, g->moves};
+        *quiet_at(g, sum) = (struct quiet_text){sum, now_ms() + KEPT_MS, g->moves};
 }
 
 /* ---- the call ---- */
