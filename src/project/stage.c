@@ -27,7 +27,8 @@
 #define STORE    PUSH_IN_BOX "/repo"
 #define MOVES    PUSH_IN_BOX "/moves"
 #define UPSTREAM PUSH_IN_BOX "/upstream"
-#define TIPS     PUSH_IN_BOX "/tips"
+
+static const char tips_file[] = PUSH_IN_BOX "/tips"; /* of what is no new commit */
 
 enum { REFS_MAX = 64 << 20, COMMITS_MAX = 64 << 20, LIST_MAX = 4 << 20, SAID_MAX = 4096 };
 
@@ -164,7 +165,7 @@ static bool add_older(struct staging *s, struct str news, struct str listed, str
     }
     if (!older.n)
         return buf_ok(edges);
-    if (!ask_git(argv, ".", buf_view(&older), &lines) || !push_keep(TIPS, buf_view(&older)))
+    if (!ask_git(argv, ".", buf_view(&older), &lines) || !push_keep(tips_file, buf_view(&older)))
         return refuse_push(s, "it is no commit, or its history is not complete in the repository");
     for (struct str rest = buf_view(&lines); rest.n;) {
         struct str line = str_until(&rest, '\n');
@@ -251,35 +252,55 @@ static bool keep_pulled(struct buf *known, struct str pulled)
     return buf_ok(&kept) && buf_ok(known);
 }
 
+static const char *const pack_revs[] = {"git",      "-c", "pack.compression=0", "pack-objects", "--revs",
+                                        "--stdout", "-q", "--window=0",         "--threads=1",  NULL};
+static const char *const unpack_strict[] = {"git", "index-pack", "--stdin", "--strict", "--threads=1", NULL};
+
+/* All at once. Old objects that are not as git would make them now fail here, which says nothing. */
+static bool pull_together(struct staging *s, struct str edges, struct str ends, struct str news)
+{
+    auto_buf struct buf in = BUF(REFS_MAX);
+    buf_printf(&in, "%.*s%.*s%.*s", (int)ends.n, ends.p, (int)news.n, news.p, (int)edges.n, edges.p);
+    /* What comes before the edges is not there. Only until they are unpacked: a list of what is new needs to fail without it. */
+    bool good = buf_ok(&in) && (!edges.n || push_keep(STORE "/shallow", edges)) &&
+                pull_pack(s, pack_revs, unpack_strict, buf_view(&in));
+    return (!edges.n || unlink(STORE "/shallow") == 0) && good;
+}
+
+static bool pull_apart(struct staging *s, struct str edges, struct str ends, struct str news)
+{
+    static const char *const unpack[] = {"git", "index-pack", "--stdin", NULL};
+    auto_buf struct buf old = BUF(REFS_MAX), in = BUF(REFS_MAX);
+    buf_printf(&old, "%.*s%.*s", (int)ends.n, ends.p, (int)edges.n, edges.p);
+    buf_printf(&in, "%.*s--not\n%.*s", (int)news.n, news.p, (int)edges.n, edges.p);
+    return buf_ok(&old) && buf_ok(&in) && (!edges.n || pull_pack(s, pack_revs, unpack, buf_view(&old))) &&
+           pull_pack(s, pack_revs, unpack_strict, buf_view(&in));
+}
+
 /*
  * Fills STORE, which has nothing yet and no alternates: with the edges and all that they contain, with what joins them to what is known,
  * and with what is new. Of `known` and `others` those are left that are there.
  */
 static bool pull_objects(struct staging *s, struct buf *known, struct buf *others)
 {
-    static const char *const pack[] = {"git", "pack-objects", "--revs", "--stdout", "-q", NULL};
-    static const char *const unpack[] = {"git", "index-pack", "--stdin", NULL};
-    static const char *const strict[] = {"git", "index-pack", "--stdin", "--strict", NULL};
-    auto_buf struct buf edges = BUF(REFS_MAX), news = BUF(REFS_MAX), in = BUF(REFS_MAX), pulled = BUF(REFS_MAX);
+    auto_buf struct buf edges = BUF(REFS_MAX), news = BUF(REFS_MAX), ends = BUF(REFS_MAX), pulled = BUF(REFS_MAX);
     if (!find_new(s, buf_view(known), buf_view(others), &edges, &news))
         return false;
     if (!news.n)
         return true; /* other names for what protected branches are now */
     for (struct str rest = buf_view(&edges); rest.n;) {
         struct str id = str_until(&rest, '\n');
-        buf_printf(&in, "--shallow %.*s\n", (int)id.n, id.p);
+        buf_printf(&ends, "--shallow %.*s\n", (int)id.n, id.p);
     }
-    buf_str(&in, buf_view(&edges));
-    if (edges.n && !pull_pack(s, pack, unpack, buf_view(&in)))
+    if (!pull_together(s, buf_view(&edges), buf_view(&ends), buf_view(&news)) &&
+        !pull_apart(s, buf_view(&edges), buf_view(&ends), buf_view(&news)))
         return false;
+    if (access(STORE "/shallow", F_OK) == 0)
+        return refuse_push(s, "what was sent cannot be kept");
     if (!pull_chain(s, buf_view(known), buf_view(others), buf_view(&edges), &pulled))
         return false;
     buf_str(&pulled, buf_view(&edges));
-    buf_free(&in);
-    in = BUF(REFS_MAX);
-    buf_printf(&in, "%.*s--not\n%.*s", (int)news.n, news.p, (int)edges.n, buf_cstr(&edges));
-    return pull_pack(s, pack, strict, buf_view(&in)) && keep_pulled(known, buf_view(&pulled)) &&
-           keep_pulled(others, buf_view(&pulled));
+    return keep_pulled(known, buf_view(&pulled)) && keep_pulled(others, buf_view(&pulled));
 }
 
 /* For the hooks history ends with the parents of what is new: STORE has no more. `parents`: a line for each. */
@@ -316,7 +337,7 @@ static bool list_of_branch(struct staging *s, const struct gitpush_command *c, s
     static const char *const all[] = {"git", "rev-list", "--reverse", "--topo-order", "--stdin", NULL};
     static const char *const any[] = {"git", "rev-list", "--max-count=1", "--stdin", NULL};
     /* STORE has nothing before the tip: where its history ends it cannot be found to be known, and is judged. */
-    static const char *const tip_alone[] = {"git",           "--shallow-file", TIPS, "rev-list",
+    static const char *const tip_alone[] = {"git",           "--shallow-file", tips_file, "rev-list",
                                             "--max-count=1", "--stdin",        NULL};
     auto_buf struct buf in = BUF(REFS_MAX), new_ones = BUF(LIST_MAX), tip = BUF(LIST_MAX);
     buf_printf(&in, "%.*s\n%.*s%.*s", (int)c->new_id.n, c->new_id.p, (int)known.n, known.p, (int)others.n, others.p);
@@ -600,44 +621,6 @@ int push_moves(const struct gitpush_rules *rules)
     if (good)
         return PUSH_STAGED;
     return push_keep(PUSH_IN_BOX "/why", str_of(s.why)) ? PUSH_ANSWERED : PUSH_FAILED;
-}
-
-/* The only line of the list, as hooks_judge() has its words. */
-static int judge_only(char *const *words, char *line)
-{
-    auto_buf struct buf message = BUF(COMMITS_MAX);
-    char path[PATH_MAX], *list[4] = {line, NULL, NULL, NULL};
-    line[strcspn(line, "\n")] = 0;
-    for (size_t i = 1; i < 4; i++) {
-        char *space = strchr(list[i - 1], ' ');
-        if (!space)
-            return CHECK_REFUSED;
-        *space = 0;
-        list[i] = space + 1;
-    }
-    snprintf(path, sizeof path, PUSH_IN_BOX "/commits/%s", list[0]);
-    (void)push_recall(path, &message);
-    struct str rest = buf_view(&message), subject = str_until(&rest, '\n');
-    printf("%s %.*s\n", list[0], (int)(subject.n < 200 ? subject.n : 200), subject.p);
-    char *const judged[] = {words[0], words[1], words[2], list[0], list[2], list[1], list[3], NULL};
-    return hooks_judge(judged);
-}
-
-int push_check(const struct gitpush_rules *rules, char *const *words)
-{
-    auto_buf struct buf upstream = BUF(REFS_MAX), list = BUF(2 * LIST_MAX), why = BUF(LIST_MAX);
-    if (!push_recall(START_IN_BOX "/upstream", &upstream) || !push_keep(UPSTREAM, buf_view(&upstream)) ||
-        !push_keep(MOVES, str_of(words[3])))
-        return CHECK_REFUSED;
-    const int r = push_moves(rules);
-    if (r != PUSH_STAGED || !push_recall(PUSH_IN_BOX "/list", &list)) {
-        (void)push_recall(PUSH_IN_BOX "/why", &why);
-        printf("%s", buf_cstr(&why));
-        return fflush(stdout) == 0 ? CHECK_REFUSED : HOOKS_CANNOT;
-    }
-    if (!list.n)
-        return HOOKS_PASS;
-    return strchr(list.p, '\n') == list.p + list.n - 1 ? judge_only(words, list.p) : PUSH_STAGED;
 }
 
 /* ---- afterwards ---- */

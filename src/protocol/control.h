@@ -114,8 +114,9 @@ struct denial_frame {
     uint32_t session; /* session id, in the box's numbering, of the process that did it; 0: unknown */
     uint32_t argv; /* bytes of its command line behind the texts: words, each with its NUL; the last one may be cut */
     uint32_t no, key, count; /* FRAME_SEEN: the errno; equal calls have the same key; how often */
-    uint32_t lost;           /* FRAME_SEEN: how many were not sent since the last one */
-    char text[DENIAL_TEXT];  /* target path or address, then NUL, then a reason clause, then NUL; the command line */
+    uint32_t
+        lost; /* FRAME_SEEN, FRAME_DENIAL: how many were not sent since the last one; of the latter without a target that alone */
+    char text[DENIAL_TEXT]; /* target path or address, then NUL, then a reason clause, then NUL; the command line */
 };
 enum told_kind {
     TOLD_REPOSITORY, /* created in the box; its text lists names that programs execute unasked */

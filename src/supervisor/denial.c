@@ -252,6 +252,11 @@ void denial_frame(struct box *b, const struct denial_frame *f, size_t n)
         text_n = copy.n;
     copy.text[text_n] = copy.text[text_n + 1] = 0;
     const char *target = copy.text, *reason = copy.text + strlen(copy.text) + 1;
+    b->result->denials_dropped += copy.lost;
+    if (!*target) { /* the end of a flood */
+        free(argv);
+        return;
+    }
     bool known_action = copy.action < sizeof actions / sizeof *actions && actions[copy.action];
     bool socket = copy.action == DENIAL_CONNECT || copy.action == DENIAL_BIND;
     const bool branch = copy.action == DENIAL_GIT_BRANCH;

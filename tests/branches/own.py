@@ -3,6 +3,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 
 import pf
 import verify
@@ -228,7 +229,7 @@ def attacks(s, _hand):
     done = pf.run(["sh", "-c", made], s.user, top, s.env)
     bad, good, chain = done.out.decode().split()
     main = s.git(top, "rev-parse", "main")
-    rows = REFUSED if verify.whole(s) else REFUSED[::4]
+    rows = REFUSED if verify.whole(s) else REFUSED[::6]
     rows = [f"BAD={bad} GOOD={good} CHAIN={chain} MAIN={main}; {row}" for row in rows]
     script = "cat >/tmp/rows <<'E'\n" + json.dumps(rows) + "\nE\ncat >/tmp/help.py <<'E'\n" + HELP + "E\ncat >/tmp/all.py <<'E'\n" + ROWS + "E\npython3 /tmp/all.py"
     before = s.git(top, "for-each-ref", "refs/heads")
@@ -274,4 +275,35 @@ def day(s, _hand):
     s.clean(top)
 
 
-TESTS = {"own-attacks": attacks, "own-day": day}
+def ends(s, _hand):
+    """Who waits for hooks can be interrupted, and whatever is killed leaves nothing at work, and no branch that has moved."""
+    top = scene(s, "ends")
+    s.write(top, "go", "no\n")
+    before = s.git(top, "rev-parse", "main")
+
+    def begin(text):
+        commit = "echo hold >a.txt; git add a.txt; git commit -qnm 'fix: x' & g=$!; " + text
+        return subprocess.Popen([pf.PINFOLD, "run", "--", "sh", "-c", commit], cwd=top, env=s.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **s.user.popen())
+
+    def at_work():
+        return verify.hooks_at_work(s, top) > 0
+
+    child = begin("until [ -e now ]; do sleep 0.05; done; kill -TERM $g; wait $g; echo ended-$?; ls .git/refs/heads")
+    verify.wait_for(at_work)
+    s.write(top, "now", "")
+    said = child.communicate()[0].decode()
+    assert "ended-143" in said and ".lock" not in said, said
+    verify.wait_for(lambda: not at_work() and not os.path.exists(s.shelf(top)))
+    child = begin("wait")
+    verify.wait_for(at_work)
+    child.kill()
+    child.communicate()
+    verify.wait_for(lambda: not at_work() and not os.path.exists(s.shelf(top)))
+    assert s.git(top, "rev-parse", "main") == before
+    for name in ("HEAD.lock", "index.lock", "refs/heads/main.lock"):  # git was killed, too
+        if os.path.exists(f"{top}/.git/{name}"):
+            os.unlink(f"{top}/.git/{name}")
+    s.clean(top)
+
+
+TESTS = {"own-attacks": attacks, "own-day": day, "own-ends": ends}

@@ -227,6 +227,18 @@ def wait_for(what, limit=180):
     raise AssertionError(f"not in {limit} s")
 
 
+def hooks_at_work(s, top):
+    """How many hooks of this project, whatever else the machine does."""
+    found = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                found += file.read().startswith(b"/bin/sh\0/repo-hooks/pre-commit\0") and os.stat(f"/proc/{pid}").st_uid == s.user.uid and os.readlink(f"/proc/{pid}/cwd").endswith("/" + os.path.basename(top))
+        except OSError:
+            continue
+    return found
+
+
 def meanwhile(s, _hand):
     """Two pushes at once; a kill while hooks run; a person who changes branches then."""
     top = with_hooks(s, "mean", branches=("feature/one", "two"))
@@ -247,14 +259,7 @@ def meanwhile(s, _hand):
 
     def holding(n=1):
         """Whether as many hooks are at work."""
-        at_work = 0
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{pid}/cmdline", "rb") as file:
-                    at_work += file.read().startswith(b"/bin/sh\0/repo-hooks/pre-commit\0")
-            except OSError:
-                continue
-        return at_work == n
+        return hooks_at_work(s, top) == n
 
     # Both want the same branch to go on, each in its way: one of them does.
     threads = [pushing("c x hold 'fix: one' && git push host HEAD:main"), pushing("c x hold 'fix: two' && git push host HEAD:main", "two")]

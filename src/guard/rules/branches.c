@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/fd.h"
@@ -207,6 +208,24 @@ int branches_arrive(struct guard *g, const struct place *from, const struct plac
 
 /* ---- asking ---- */
 
+static uint64_t signals_in(const char *status, const char *label)
+{
+    const char *at = strstr(status, label);
+    return at ? strtoull(at + strlen(label), NULL, 16) : 0;
+}
+
+/* Whether somebody wants the caller to end, by a signal that it gets once it has its answer. */
+static bool is_interrupted(struct guard *g)
+{
+    const uint64_t ends = 1ull << (SIGINT - 1) | 1ull << (SIGTERM - 1) | 1ull << (SIGQUIT - 1) | 1ull << (SIGHUP - 1);
+    char status[4096];
+    own_fd int fd = sys_openat(g->who->proc, "status", O_RDONLY | O_CLOEXEC, 0);
+    const long n = fd < 0 ? fd : sys_read(fd, status, sizeof status - 1);
+    status[n > 0 ? n : 0] = 0;
+    return (signals_in(status, "\nSigPnd:") | signals_in(status, "\nShdPnd:")) & ~signals_in(status, "\nSigBlk:") &
+           ends;
+}
+
 /* Waits as long as the caller does: hooks take their time. */
 static int wait_answer(struct guard *g, int own, struct moves_answer *ret)
 {
@@ -219,6 +238,8 @@ static int wait_answer(struct guard *g, int own, struct moves_answer *ret)
             return 0;
         if (n > 0)
             return -EPIPE;
+        if (!g->ours && is_interrupted(g))
+            return -EINTR;
     }
 }
 

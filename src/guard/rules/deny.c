@@ -53,15 +53,13 @@ static void report(struct guard *g, uint32_t kind, struct bucket *b, enum denial
                              .pid = pid_inside(g),
                              .session = g->who ? target_session(g) : 0,
                              .origin = rule ? rule->said->origin : 0,
-                             .rule = rule ? rule->index : UINT32_MAX};
+                             .rule = rule ? rule->index : UINT32_MAX,
+                             .lost = dropped};
     const int longest = action == DENIAL_GIT_BRANCH ? MOVES_WHY : 400; /* what hooks have said */
     size_t room = sizeof f.text - (size_t)longest - 112 - DENIAL_ARGV;
     size_t n = path.n < room ? path.n : room;
     memcpy(f.text, path.p, n);
-    char *to = f.text + n + 1;
-    const size_t left = (size_t)longest + 100;
-    int more = dropped ? snprintf(to, left, "%.*s (%u more were not reported)", longest, why, dropped)
-                       : snprintf(to, left, "%.*s", longest, why);
+    const int more = snprintf(f.text + n + 1, (size_t)longest + 100, "%.*s", longest, why);
     f.n = (uint32_t)(n + 1 + (size_t)more + 1);
     f.argv = g->who ? target_line(g, f.text + f.n) : 0;
     if (sys_send(g->report, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {

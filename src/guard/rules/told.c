@@ -153,6 +153,17 @@ void told_moved(struct guard *g, const struct place *from, const struct place *t
 /* ---- the end ---- */
 
 /* False if it could not be sent. */
+static bool send_surely(struct guard *g, const struct denial_frame *f)
+{
+    long sent;
+    while ((sent = sys_send(g->report, f, sizeof *f, MSG_DONTWAIT | MSG_NOSIGNAL)) == -EAGAIN || sent == -EINTR) {
+        struct pollfd ready = {.fd = g->report, .events = POLLOUT};
+        if (sys_poll_ms(&ready, 1, TOLD_WAIT_MS) == 0)
+            break;
+    }
+    return sent >= 0;
+}
+
 static bool tell(struct guard *g, enum told_kind kind, struct str path, struct str what)
 {
     struct denial_frame f = {.kind = FRAME_TOLD, .action = kind, .rule = UINT32_MAX};
@@ -161,13 +172,7 @@ static bool tell(struct guard *g, enum told_kind kind, struct str path, struct s
     memcpy(f.text, path.p, n);
     memcpy(f.text + n + 1, what.p, k);
     f.n = (uint32_t)(n + 1 + k + 1);
-    long sent;
-    while ((sent = sys_send(g->report, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL)) == -EAGAIN || sent == -EINTR) {
-        struct pollfd ready = {.fd = g->report, .events = POLLOUT};
-        if (sys_poll_ms(&ready, 1, TOLD_WAIT_MS) == 0)
-            break;
-    }
-    return sent >= 0;
+    return send_surely(g, &f);
 }
 
 /* Totals of the report: frames, and what is only counted. */
@@ -322,6 +327,9 @@ void told_end(struct guard *g)
     struct ending e = {.more = g->shared->made.left_out + g->shared->left.left_out};
     if (g->report < 0)
         return;
+    const struct denial_frame untold = {.kind = FRAME_DENIAL, .rule = UINT32_MAX, .lost = g->shared->denials.dropped};
+    if (untold.lost) /* the last refusals of a flood */
+        (void)send_surely(g, &untold);
     for (uint32_t at = 0; at < g->shared->made.n;)
         tell_repository(g, &e, places_next(&g->shared->made, &at));
     for (uint32_t at = 0; at < g->shared->left.n;)
