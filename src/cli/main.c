@@ -173,6 +173,8 @@ int main(int argc, char **argv)
         return hook_shell_main(argv, a.closed_stdio);
     if (argc > 0 && remote_named(argv[0]))
         return remote_main(argc, argv);
+    if (moves_named(argc, argv))
+        return moves_main(argv + 2);
     if (argc > 0 && srt_named(argv[0]))
         return srt_main(argv, a.closed_stdio);
     const char *word = argc > 1 ? argv[1] : NULL;

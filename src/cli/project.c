@@ -184,6 +184,15 @@ int verb_init(struct ask *a)
 static struct project_box used_box; /* of the session that this process is about, and the checkout */
 static char checkout[PATH_MAX];
 
+/* Whether the session's box has no mounts of its own, and so nothing of what a project's box shows at other paths. */
+static bool has_no_mounts(const struct pinfold_value *session)
+{
+    const struct pinfold_value *one = pinfold_value_first(pinfold_value_get(session, "lost"));
+    while (one && !same(pinfold_value_text(one, NULL), "remap"))
+        one = pinfold_value_next(one);
+    return one != NULL;
+}
+
 /* The remote `host` is served as long as the session lives. Where it cannot be, the box does without, said. */
 static void serve_remote(const struct ask *a)
 {
@@ -192,14 +201,19 @@ static void serve_remote(const struct ask *a)
     struct pinfold_error error = {0};
     struct pinfold_report *report = NULL;
     const struct pinfold_session_options o = {.size = sizeof o, .name = a->session};
-    if (!used_box.shares || shelf_of(checkout, &shelf, why, sizeof why) < 0 ||
-        host_remote_is_served(&shelf, used_box.word))
-        return;
-    if (pinfold_session_list_report(&o, &report, &error) < 0)
-        return; /* it has ended already */
-    int64_t pid = pinfold_value_number(pinfold_value_get(pinfold_report_value(report), "pid"));
+    const bool shares = used_box.shares && shelf_of(checkout, &shelf, why, sizeof why) == 0;
+    if ((shares && host_remote_is_served(&shelf, used_box.word)) ||
+        pinfold_session_list_report(&o, &report, &error) < 0)
+        return; /* or it has ended already */
+    const int64_t pid = pinfold_value_number(pinfold_value_get(pinfold_report_value(report), "pid"));
+    const bool none = has_no_mounts(pinfold_report_value(report));
     pinfold_report_free(report);
-    if (pid > 0 && host_remote_serve(&shelf, checkout, used_box.word, used_box.options, (int)pid, why, sizeof why) < 0)
+    if (none && !a->quiet)
+        complain("note: without mounts (lost: remap) the history of this box's shells is kept only until it ends, and "
+                 "it has no " PROJECT_MARKER "%s; pinfold doctor says what would give it mounts",
+                 shares ? " and no remote 'host'" : "");
+    if (!none && shares && pid > 0 &&
+        host_remote_serve(&shelf, checkout, used_box.word, used_box.options, (int)pid, why, sizeof why) < 0)
         complain("%s", why);
 }
 
@@ -212,7 +226,13 @@ static bool prepare(const struct ask *a, const char *real)
         .real = checkout, .branch = a->branch, .say = a->quiet ? NULL : complain_line, .why = why, .room = sizeof why};
     if ((a->branch && branch_provision(&asked) < 0) ||
         project_box(checkout, a->branch, true, &used_box, why, sizeof why) < 0) {
-        complain("%s: %s", verb_said, why);
+        if (a->branch && strstr(why, " remap: ")) /* no option of these verbs lets it go */
+            complain(
+                "%s: a branch's box has its worktree at a path of its own, which takes a mount, and none can be made "
+                "here (pinfold doctor says what would allow it); without --branch the box works in the checkout",
+                verb_said);
+        else
+            complain("%s: %s", verb_said, why);
         return false;
     }
     return true;
@@ -282,7 +302,9 @@ static void shell_variables(struct ask *a)
     a->env[a->n_env++] = "HISTFILE=" PROJECT_HISTORY "/history";
     /* Once: what is the person's own stays. */
     a->env[a->n_env++] =
-        "PINFOLD_SETUP=unset PINFOLD_SETUP; [ ! -x " REMOTE_IN_BOX "/bin/git ] || PATH=" REMOTE_IN_BOX
+        "PINFOLD_SETUP=unset PINFOLD_SETUP; [ -d " PROJECT_HISTORY
+        " ] || { HISTFILE=${TMPDIR:-/tmp}/.history; history -r 2>&-; }; "
+        "[ ! -x " REMOTE_IN_BOX "/bin/git ] || PATH=" REMOTE_IN_BOX
         "/bin:$PATH; shopt -s histappend; HISTSIZE=20000 HISTFILESIZE=50000; "
         "for f in 'ls=ls --color=auto' 'grep=grep --color=auto' 'freeclaude=claude --dangerously-skip-permissions'; "
         "do alias \"${f%%=*}\" >/dev/null 2>&1 || alias \"$f\"; done; "

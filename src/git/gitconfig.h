@@ -74,6 +74,10 @@ extern const char *const repository_markers[];
 bool gitref_of_head(struct str text, struct str *ret);
 bool gitref_next_packed(struct str *text, struct str *ret);
 bool gitref_is_option(struct str name);
+/* The text of a loose ref that is the id of an object and nothing else: no name of another ref, no second line. */
+bool gitref_loose(struct str text, struct str *ret_id);
+/* The next entry of packed-refs, in the one form that git writes: 1, 0 (the end), or -EBADMSG. `begins`: at the beginning of the file. */
+int gitref_entry(struct str *text, bool begins, struct str *ret_id, struct str *ret_name);
 /* reftable.c: calls `each` for every ref in a table, with its target if it is symbolic, until it returns non-zero, and
    returns that; -EBADMSG if the table is none, or has what git could read otherwise. */
 typedef int gitref_each(void *ctx, struct str name, struct str target);

@@ -28,6 +28,7 @@ uint64_t guard_text(void);
 #define ANSWERED LONG_MAX       /* the handler has sent the answer */
 #define CONTINUE (LONG_MAX - 1) /* let the kernel perform the call: only if nothing depends on memory or names */
 /* Larger than any descriptor, because a call may return any number from 0 on. */
+#define MOVES_ASK    (-4096)       /* verdict_rename: hooks have to judge first (branches.c); no errno */
 #define GONE_ON      (INT_MAX - 1) /* guard_may_block: another process finishes this call; drop it */
 #define AGAIN        (INT_MAX - 2) /* inside open.c: start over, the place has changed */
 #define WORKERS_MAX  64
@@ -266,11 +267,21 @@ struct guard {
     uint32_t moves; /* shared.moves when it was looked at */
     struct seccomp_notif n;
     struct target *who;
+    struct target passing; /* of an unknown thread (target_likely()) */
     struct place from, to;
     struct object object;
     struct hold holds[HOLDS_MAX];
     unsigned n_holds;
     struct hardlink_copy copy;
+    /* Protected branches that it moves, as protocol/moves.h has them, and whether those were passed (branches.c). */
+    struct moves {
+        char *lines; /* owned, or NULL */
+        size_t n;
+        bool passed;
+        const struct rule *rule;
+        char path[PLACE_PATH]; /* of what is replaced */
+        size_t path_n;
+    } wanted;
     bool told;  /* its refusal was reported by deny() */
     bool birth; /* this call creates a guarded name that did not exist: guard mode "existing", or a mount point */
     bool point; /* allowed only as a mount point: the creator gets no writable descriptor */
@@ -281,7 +292,8 @@ struct guard {
 
 enum file_system { FS_ORDINARY = 1, FS_PROC, FS_PTS };
 
-/* Sets g->who without asking whether a known thread has ended: for what is thrown away then. */
+/* Sets g->who without asking whether a known thread has ended, and opens nothing of an unknown one: for what is thrown away then. Its
+   memory can be read where process_vm_readv(2) is permitted. */
 void target_likely(struct guard *g);
 /* sets g->who; -ENOENT if it is gone */
 int target_find(struct guard *g);                     /* of pid 1 in the guard's /proc; 1 if unknown */
@@ -459,7 +471,7 @@ int verdict_object(struct guard *g, const struct object *o, enum denial_action a
    (gitdir.c). */
 bool verdict_in_place(struct guard *g, const struct place *p, int flags, const struct rule **ret_rule);
 int verdict_remove(struct guard *g, const struct place *p, bool directory);
-/* 1: done, with the judged bytes (gitdir.c) */
+/* 1: done, with the judged bytes (gitdir.c); MOVES_ASK */
 int verdict_rename(struct guard *g, const struct place *from, const struct place *to, unsigned flags,
                    struct sys_stat *ret); /* the object that was judged */
 /* Whether nothing but where it is refuses writing to it: a regular file outside of all trees, about which there is no rule. */
@@ -494,6 +506,8 @@ bool git_config_inert(struct guard *g, int dir, const char *name, struct str pat
 int git_config_adopt(struct guard *g, int dir, const char *name, struct str directory);
 int git_config_replace(struct guard *g, const struct place *from, const struct place *to, const struct rule *rule,
                        bool keep_source);
+/* Puts these bytes into a new file at `to`, with the mode and time of `from`, which goes. */
+int git_put_refs(struct guard *g, const struct place *from, const struct place *to, struct str text);
 
 /* Opens for writing what verdict_in_place() has approved. */
 long git_in_place_open(struct guard *g, struct place *p, const struct rule *rule, int flags, unsigned mode);
@@ -531,6 +545,19 @@ void told_fifo(struct guard *g, const struct place *p);
 void told_moved(struct guard *g, const struct place *from, const struct place *to, bool exchange);
 void told_end(struct guard *g); /* reports all that still exists */
 
+/* branches.c: protected branches, which move when hooks have passed the commits. 0, or -EACCES with the denial reported. */
+int branches_make(struct guard *g, struct str path, bool directory);
+int branches_object(struct guard *g, struct str path, enum denial_action action);
+int branches_leave(struct guard *g, struct str path, bool directory);
+/* 1: done, with the judged bytes; MOVES_ASK: call branches_ask() without a lock, then start over. */
+int branches_arrive(struct guard *g, const struct place *from, const struct place *to, const struct sys_stat *st,
+                    bool may_replace);
+/* 0: they were passed; GONE_ON: another process finishes this call; or an error. */
+int branches_ask(struct guard *g);
+void branches_done(struct guard *g);
+/* Whether this configuration of the repository leaves its branches where they are judged. */
+bool branches_config(struct guard *g, struct str directory, struct str text);
+
 /* point.c: mount points at guarded names. `p` is the name that `rule` guards. */
 /* it may be created, empty, as a directory or a file */
 bool point_may(struct guard *g, const struct place *p, const struct rule *rule, bool directory);
@@ -546,6 +573,8 @@ bool denial_passes(struct shared *s, struct bucket *b, uint32_t *ret_dropped);
 uint32_t pid_inside(struct guard *g); /* the caller's own pid; 0: it is gone */
 /* Tells pinfold of a refusal that is no rule's (FRAME_BUILT). */
 void deny_built(struct guard *g, enum denial_action action, struct str path);
+/* Root's box: user 0 has no CAP_SETFCAP, without which the kernel maps it in no namespace below. */
+void deny_root_map(struct guard *g);
 /* clone and unshare with new namespaces, where the filter does not pass them: told, and -EPERM. */
 int deny_namespace(struct guard *g);
 int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why);
@@ -613,6 +642,8 @@ bool quiet_call(struct guard *g);
 bool quiet_masked(const struct guard *g, const char *path, size_t n, bool *ret_clear);
 /* What the call names, nothing, was found to be at `path`; `clear` as quiet_masked() has said. */
 void quiet_keep(struct guard *g, int dir, const char *text, const char *path, bool clear);
+/* Of the program at `text`, and of the one that interprets it, there was nothing to tell. */
+void quiet_program(struct guard *g, const char *text);
 
 /* workers.c */
 int worker_own(struct guard *g);       /* opens descriptors and sets the working directory, which are per process */

@@ -232,6 +232,8 @@ static int add_repositories(struct making_ops *m, const struct changes *all, con
 static bool comes_along(const struct op *op)
 {
     const char *path = op->path + repo_inside(op->path);
+    if (!op->why && op->part && object_is(&op->new, S_IFDIR) && repo_part_of(path) != REPO_NOT)
+        return true;
     return !op->why && repo_part_of(path) == REPO_UNIT &&
            (repo_is_object(path) || str_starts(str_of(path), STR(REPO_DIR "/logs")) || object_is(&op->new, S_IFDIR));
 }
@@ -375,10 +377,12 @@ static const char *still_there(const struct layer_trees *t, const struct ledger 
     return NULL;
 }
 
-/* Objects stay: what the host has made since may stand on them, and git removes those that nothing needs. */
+/* Objects stay: what the host has made since may stand on them, and git removes those that nothing needs. They go with the whole
+   repository. */
 static bool undone_here(const struct op *op, const char *const *paths)
 {
-    return !op->why && !repo_is_object(op->path) && op->kind != OP_PARENT && path_wanted(op->path, paths, NULL);
+    return !op->why && (op->along || !repo_is_object(op->path)) && op->kind != OP_PARENT &&
+           path_wanted(op->path, paths, NULL);
 }
 
 /* The paths that come, change or go, other than by their mode alone. */
@@ -395,6 +399,60 @@ static int objects_of(struct making_ops *m, const struct transaction *record, st
     return 0;
 }
 
+/* The first entry at or below the directory `path` of the workspace that is not in `all`; "": there is none, or -errno. */
+static int find_other(struct making_ops *m, const char *path, const struct ledger *all, unsigned depth,
+                      const char **ret)
+{
+    char room[4096] __attribute__((aligned(8)));
+    const char *name;
+    own_fd int parent = object_parent(m->t->workspace, path, &name);
+    own_fd int dir = parent < 0 ? parent : object_open_as_is(parent, name, S_IFDIR);
+    struct sys_entries entries = {.dir = dir, .room = room, .bytes = sizeof room};
+    int e = dir == -ENOENT || dir == -ENOTDIR || dir == -ESTALE ? 0 : dir < 0 ? dir : depth ? 0 : -ELOOP;
+    for (const struct sys_dirent *d; e == 0 && dir >= 0 && !**ret && (d = sys_next_entry(&entries));) {
+        const char *entry = arena_printf(m->mem, "%s/%s", path, d->name);
+        struct layer_object o;
+        if (!entry)
+            return -ENOMEM;
+        if (!ledger_find(all, entry))
+            *ret = entry;
+        else if (object_look(dir, d->name, &o) == 0 && object_is(&o, S_IFDIR))
+            e = find_other(m, entry, all, depth - 1, ret);
+    }
+    return e < 0 ? e : dir < 0 ? 0 : entries.no;
+}
+
+/* A repository that this apply has made goes as a whole, its objects too, unless the host has made something in it. */
+static int take_along(struct making_ops *m, struct transaction *record, const struct ledger *all,
+                      const char *const *paths)
+{
+    for (size_t i = 0; i < record->n; i++) {
+        const struct op *made = &record->ops[i];
+        const size_t n = strlen(made->path);
+        const char *other = "";
+        if (made->why || made->kind != OP_CREATE || !object_is(&made->at, S_IFDIR) ||
+            !same(made->path + repo_inside(made->path), REPO_DIR) || !path_wanted(made->path, paths, NULL))
+            continue;
+        if (find_other(m, made->path, all, LAYER_DEPTH_MAX, &other) < 0)
+            other = made->path;
+        if (*other && refuse_path(m, other, "the host has worked in the repository since it was applied") < 0)
+            return -ENOMEM;
+        for (size_t k = 0; k < record->n && !*other; k++)
+            record->ops[k].along |= strncmp(record->ops[k].path, made->path, n) == 0 && record->ops[k].path[n] == '/';
+    }
+    return 0;
+}
+
+/* What stands at the path of an index now, where that goes whatever git has noted in it. */
+static void take_index(struct making_ops *m, struct op *op)
+{
+    const char *name;
+    struct layer_object now;
+    own_fd int dir = object_parent(m->t->workspace, op->path, &name);
+    if (dir >= 0 && object_look(dir, name, &now) == 0 && object_is(&now, S_IFREG))
+        op->at = now;
+}
+
 static int check_undo(struct making_ops *m, struct transaction *record, const struct ledger *others,
                       const char *const *paths)
 {
@@ -403,6 +461,8 @@ static int check_undo(struct making_ops *m, struct transaction *record, const st
         /* Of a directory that another operation of the record is about, too, that one tells. */
         if (!undone_here(op, paths) || (op->kind == OP_MODE && (!op->old.mode || ledger_find(others, op->path))))
             continue;
+        if (op->along && repo_is_index(op->path))
+            take_index(m, op);
         const char *why = still_there(m->t, &m->ledger, op);
         /* git writes its index even when it only looks. Without the old one nothing is lost: git reset makes it anew. */
         if (why && repo_is_index(op->path)) {
@@ -519,6 +579,8 @@ int layer_undo(const struct layer_trees *t, uint64_t number, const char *const *
         r = ledger_of(t, mem, &m.ledger, e);
     if (r == 0)
         r = objects_of(&m, &record, &others);
+    if (r == 0)
+        r = take_along(&m, &record, &others, paths);
     if (r == 0)
         r = check_undo(&m, &record, &others, paths);
     if (r < 0 || ret->n_refused)

@@ -91,6 +91,7 @@ struct change {
     const char *part;                /* what is applied instead of the layer's: below the store; or NULL */
     bool merged;                     /* `part` has what the host made of it, too */
     uint32_t keep;                   /* the mode that it gets instead of the layer's; 0: that */
+    bool born;                       /* it lies below a .git that the box has made */
 };
 struct changes {
     struct change *all; /* in the order of path_order(): a directory before what is in it */
@@ -167,6 +168,7 @@ struct op {
     bool part;              /* `from` lies below the store, not the source. Not in journals */
     bool merged;            /* the host's own change is in it: what it leaves is the host's, not ours */
     uint32_t keep;          /* the mode that it gets instead of that of `new`; 0: that. Not in journals */
+    bool along;             /* of an undo: an object of a repository that goes as a whole. Not in journals */
     uint64_t ino;           /* of what was staged for it */
     struct layer_object at; /* what stands at the path afterwards */
     const char *why;        /* it was refused; NULL: done or to be done */
@@ -311,8 +313,8 @@ struct merges {
     size_t n;
 };
 /* Notes what the workspace's texts that the layer has edited are now: as long as the host has not changed them, that is what the
-   box began with. */
-void merge_note(const struct layer_trees *t, const struct changes *all);
+   box began with. Whether something was new. */
+bool merge_note(const struct layer_trees *t, const struct changes *all);
 /* The changes that could be merged: in conflict, texts on both sides, and what the box began with is known. `digits`: of the
    repository's hashes. */
 int merges_find(const struct layer_trees *t, const struct changes *all, const char *const *paths, size_t digits,

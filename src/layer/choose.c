@@ -4,6 +4,7 @@
 
 #include "layer/change.h"
 #include "layer/repo/repo.h"
+#include "match/path.h"
 
 int outcome_refuse(struct arena *mem, struct apply_outcome *ret, const char *path, const char *why)
 {
@@ -24,28 +25,41 @@ static const char *git_why_not(const struct change *c, bool exact)
     case REPO_PASSING:
         return "it is not applied; git writes it anew";
     case REPO_OTHER:
-        return inside  ? "git obeys it in a repository inside of the workspace, where such files are not applied"
-               : exact ? NULL
-                       : "git obeys it; to apply it, name this path itself";
+        return c->born  ? "it belongs to a repository that the box has made: apply the .git above it"
+               : inside ? "git obeys it in a repository inside of the workspace, where such files are not applied"
+               : exact  ? NULL
+                        : "git obeys it; to apply it, name this path itself";
     default:
         return "it is below a .git that is none as git writes it, which is not applied";
     }
 }
 
-/* Whether it lands with its repository, or not at all: of one that the box has made inside of the workspace everything. */
-static bool in_wanted_unit(const struct changes *all, const char *path, const char *const *paths)
+/* Whether it lands with its repository, or not at all: of one that the box has made everything. */
+static bool in_wanted_unit(const struct change *c, const char *const *paths)
 {
     char git[LAYER_PATH_MAX];
-    const size_t n = repo_inside(path);
-    const enum repo_part part = repo_part_of(path);
-    if (part == REPO_NOT || (part == REPO_OTHER && n == 0) || n + sizeof REPO_DIR > sizeof git)
+    const size_t n = repo_inside(c->path);
+    const enum repo_part part = repo_part_of(c->path);
+    if (part == REPO_NOT || (part == REPO_OTHER && !c->born) || n + sizeof REPO_DIR > sizeof git)
         return false;
-    memcpy(git, path, n);
+    memcpy(git, c->path, n);
     memcpy(git + n, REPO_DIR, sizeof REPO_DIR);
-    if (!path_wanted(git, paths, NULL))
-        return false;
-    const struct change *c = part == REPO_OTHER ? changes_find(all, git) : NULL;
-    return part != REPO_OTHER || (c && c->kind == CHANGE_ADDED);
+    return path_wanted(git, paths, NULL);
+}
+
+/* New directories above `path`. */
+static void mark_above(const struct changes *all, const char *path, bool *take)
+{
+    char above[LAYER_PATH_MAX];
+    size_t n = strlen(path);
+    memcpy(above, path, n);
+    while (n && n-- > 0) {
+        const bool slash = above[n] == '/';
+        above[n] = 0;
+        const struct change *c = slash ? changes_find(all, above) : NULL;
+        if (c && c->kind == CHANGE_ADDED && !layer_why_not(c, false))
+            take[c - all->all] = true;
+    }
 }
 
 bool change_waits(const struct change *c)
@@ -78,8 +92,11 @@ static int choose(const struct changes *all, const char *const *paths, bool repo
         bool exact;
         if (!path_wanted(c->path, paths, &exact))
             continue;
-        if (repository && in_wanted_unit(all, c->path, paths))
+        if (repository && in_wanted_unit(c, paths)) {
+            if (c->kind == CHANGE_ADDED && same(path_name(c->path), REPO_DIR))
+                mark_above(all, c->path, take);
             continue;
+        }
         const char *why = layer_why_not(c, exact);
         if (why && outcome_refuse(mem, ret, c->path, why) < 0)
             return -ENOMEM;
@@ -92,18 +109,9 @@ static int choose(const struct changes *all, const char *const *paths, bool repo
 
 void choose_above(const struct changes *all, bool *take)
 {
-    for (size_t i = 0; i < all->n; i++) {
-        char above[LAYER_PATH_MAX];
-        size_t n = take[i] ? strlen(all->all[i].path) : 0;
-        memcpy(above, all->all[i].path, n);
-        while (n && n-- > 0) {
-            const bool slash = above[n] == '/';
-            above[n] = 0;
-            const struct change *c = slash ? changes_find(all, above) : NULL;
-            if (c && c->kind == CHANGE_ADDED && !layer_why_not(c, false))
-                take[c - all->all] = true;
-        }
-    }
+    for (size_t i = 0; i < all->n; i++)
+        if (take[i])
+            mark_above(all, all->all[i].path, take);
 }
 
 /* A path that names no change is a mistake of whoever wrote it. */

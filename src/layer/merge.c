@@ -105,7 +105,7 @@ static void put_note(struct buf *out, const struct base_note *note)
     text_put_rest(out, note->path);
 }
 
-void merge_note(const struct layer_trees *t, const struct changes *all)
+bool merge_note(const struct layer_trees *t, const struct changes *all)
 {
     auto_arena struct arena *mem = arena_new(LAYER_READ_MAX);
     auto_buf struct buf out = BUF(LAYER_READ_MAX);
@@ -115,7 +115,7 @@ void merge_note(const struct layer_trees *t, const struct changes *all)
     struct str before_all;
     if (!mem || object_look(t->workspace, REPO_DIR, &git) < 0 || !git.mode ||
         read_notes(t->store, mem, &old, &n_old) < 0)
-        return;
+        return false;
     bool *again = arena_zero(mem, n_old + 1);
     for (size_t i = 0; again && i < all->n && n < NOTED_MAX; i++) {
         const struct change *c = &all->all[i];
@@ -131,8 +131,8 @@ void merge_note(const struct layer_trees *t, const struct changes *all)
         if (!again[i])
             put_note(&out, &old[i]);
     const bool known = again && text_read(t->store, NOTES, mem, &before_all) == 0 && str_eq(before_all, buf_view(&out));
-    if (n && again && !known)
-        (void)text_write(t->store, NOTES, &out); /* without notes nothing is merged */
+    /* Without notes nothing is merged. */
+    return n && again && !known && text_write(t->store, NOTES, &out) == 0;
 }
 
 int merges_find(const struct layer_trees *t, const struct changes *all, const char *const *paths, size_t digits,

@@ -258,6 +258,15 @@ static const char *gone(const struct layer_reading *r, const struct level *l, in
 
 /* ---- the walk ---- */
 
+/* Whether this directory is a repository's own that the workspace does not have, or below one. */
+static bool is_born(const struct level *l)
+{
+    const struct level *git = NULL;
+    for (; l && l->git; l = l->above)
+        git = l;
+    return git && !git->below.mode;
+}
+
 static struct change *add_change(struct layer_reading *r, const struct level *l, const struct change *c)
 {
     struct change *slot = arena_push(r->mem, &r->ret->all, &r->ret->n, sizeof *slot);
@@ -266,6 +275,7 @@ static struct change *add_change(struct layer_reading *r, const struct level *l,
     *slot = *c;
     if (!slot->conflict)
         slot->conflict = l->conflict;
+    slot->born = is_born(l);
     slot->alarms = alarms_of(r, l, slot);
     return slot;
 }

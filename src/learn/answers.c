@@ -6,8 +6,8 @@
 
 #include "learn/learn.h"
 
-static const char *const learn_keys[] = {"files.rw",  "files.ro",         "files.env_files",  "net.allow",
-                                         "net.reach", "net.unix_sockets", "guard_names.allow"};
+static const char *const learn_keys[] = {"files.rw",  "files.ro",         "files.env_files",   "net.allow",
+                                         "net.reach", "net.unix_sockets", "guard_names.allow", "allow_nested_userns"};
 
 static bool is_key(struct str key)
 {
@@ -50,7 +50,7 @@ int learn_answers(struct learn *l, const char *name, const char *text, struct pi
             return learn_fail(
                 error, EINVAL,
                 "%s:%u: '%.*s' is no rule; write KEY: VALUE with files.rw, files.ro, net.allow, net.reach, "
-                "net.unix_sockets or guard_names.allow",
+                "net.unix_sockets, guard_names.allow or allow_nested_userns",
                 name, at, STR_SAID(words));
         struct learn_line *to = arena_push(l->mem, &l->lines, &l->n_lines, sizeof *l->lines);
         if (!to || !rule)

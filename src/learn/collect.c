@@ -148,6 +148,24 @@ static size_t take_name(struct learn *l, const struct pinfold_denial *d, struct 
     return at;
 }
 
+/* Namespaces of its own, as browsers and other sandboxes want them: a switch, which a pass tries. */
+static size_t take_namespace(struct learn *l, const struct pinfold_denial *d, struct pinfold_error *error)
+{
+    struct learn_rule *rule = d->remedy && strcmp(d->remedy, "--allow-nested-userns") == 0
+                                  ? learn_rule_of(l, "allow-nested-userns", "true")
+                                  : NULL;
+    size_t at = 0;
+    if (!rule) {
+        learn_leave(l, d->action, d->target, d->why ? d->why : d->rule, NULL);
+        return arena_failed(l->mem) ? (size_t)learn_memory(error) : SIZE_MAX;
+    }
+    rule->care = LEARN_NAMED;
+    rule->why = "the command then reaches more of the kernel";
+    while (l->rules[at] != rule)
+        at++;
+    return at;
+}
+
 static size_t judge(struct learn *l, struct pinfold_policy *policy, const struct pinfold_denial *d,
                     struct pinfold_error *error)
 {
@@ -157,6 +175,8 @@ static size_t judge(struct learn *l, struct pinfold_policy *policy, const struct
     size_t at = SIZE_MAX;
     if (strcmp(d->kind, "network") == 0 && strcmp(d->action, "resolve") == 0)
         return take_name(l, d, error);
+    if (strcmp(d->kind, "namespace") == 0)
+        return take_namespace(l, d, error);
     if (!question) {
         learn_leave(l, d->action, d->target, d->why ? d->why : d->rule, NULL);
         return at;

@@ -133,11 +133,25 @@ static bool add_item(struct merge_text *t, size_t at, size_t indent, struct str 
     return insert(t, end, arena_printf(t->mem, "%*s- %s # %s", (int)in, "", yaml, reason));
 }
 
+/* A key at the top that is no list; one that is there says something else. */
+static size_t add_switch(struct merge_text *t, const struct learn_rule *rule, const char *reason)
+{
+    struct str rest;
+    for (size_t at = 0; at < t->n; at++)
+        if (is_key_line(t->lines[at], 0, str_of(rule->key), &rest))
+            return at + 2;
+    if (t->n && t->lines[t->n - 1].n && !insert(t, t->n, ""))
+        return t->n + 1;
+    return insert(t, t->n, arena_printf(t->mem, "%s: %s # %s", rule->key, rule->written, reason)) ? 0 : t->n + 1;
+}
+
 /* 0: added; otherwise one more than the number of the line at which it cannot be. */
 static size_t add_rule(struct merge_text *t, const struct learn_rule *rule, const char *reason)
 {
     struct str key = str_of(rule->key), section = str_until(&key, '.'), rest;
     size_t at = 0;
+    if (!key.n)
+        return add_switch(t, rule, reason);
     while (at < t->n && !is_key_line(t->lines[at], 0, section, &rest))
         at++;
     if (at == t->n) {

@@ -158,3 +158,11 @@ bool names_fit(struct str said, bool pattern, struct str path, size_t at, size_t
     *ret_end = at;
     return true;
 }
+
+size_t path_git_directory(const char *path)
+{
+    const char *git = strstr(path, "/.git/"), *tree = strstr(path, ".git/worktrees/");
+    if (git)
+        return (size_t)(git - path) + sizeof "/.git" - 1;
+    return tree ? (size_t)(tree - path) + sizeof ".git" - 1 : 0;
+}

@@ -48,6 +48,12 @@ static inline const char *path_rest(const char *path, const char *dir)
     return path[n] == '/' ? path + n + 1 : path + n;
 }
 
+/*
+ * Where the directory ends in which git keeps the repository that `path` is a part of, going by names alone: "/x/.git" of
+ * "/x/.git/refs/heads/a", "/y/z.git" of "/y/z.git/worktrees/w/HEAD". 0: by its name it is no part of one.
+ */
+size_t path_git_directory(const char *path);
+
 /* The last component. Borrowed. */
 static inline const char *path_name(const char *path)
 {

@@ -21,6 +21,7 @@
 #include "mcp/tools/tool_run.h"
 #include "mcp/tools/telling.h"
 #include "mcp/tools/tool_session.h"
+#include "mcp/tools/wishes.h"
 
 #define MAX_AGENTS        16
 #define MAX_SESSION_ID    128
@@ -341,12 +342,21 @@ static json_t *denials_since(const struct errand *x, const struct pinfold_result
         bool known = false;
         for (size_t k = 0; k < json_array_size(list); k++)
             known = known || same(value_text(json_array_get(list, k), "target", NULL), d.target);
+        auto_buf struct buf remedy = BUF(1u << 16);
+        if (d.remedy && d.remedy[0])
+            wishes_remedy(x->job, d.remedy, d.origin, &remedy);
+        for (size_t k = 0; k < json_array_size(list) && remedy.n; k++) {
+            json_t *of = json_array_get(list, k);
+            if (same(value_text(of, "target", NULL), d.target) && !json_object_get(of, "remedy"))
+                (void)json_object_set_new(of, "remedy", json_string(buf_cstr(&remedy)));
+        }
         /* Without its origin, which is a file of the host. */
         if (!known)
-            (void)json_array_append_new(list, json_pack("{s:s?,s:s?,s:s?,s:s?,s:s?,s:i,s:s*,s:s*,s:s*}", "kind", d.kind,
-                                                        "action", d.action, "target", d.target, "rule", d.rule, "how",
-                                                        d.how, "pid", (int)d.pid, "command", d.command, "address",
-                                                        d.address, "why", d.why));
+            (void)json_array_append_new(list,
+                                        json_pack("{s:s?,s:s?,s:s?,s:s?,s:s?,s:i,s:s*,s:s*,s:s*,s:s*}", "kind", d.kind,
+                                                  "action", d.action, "target", d.target, "rule", d.rule, "how", d.how,
+                                                  "pid", (int)d.pid, "command", d.command, "address", d.address, "why",
+                                                  d.why, "remedy", remedy.n ? buf_cstr(&remedy) : NULL));
     }
     return list;
 }
@@ -366,6 +376,10 @@ static void denials_of(struct buf *out, const json_t *list)
             buf_text(out, " (rule: ");
             words_of(out, str_of(rule));
             buf_char(out, ')');
+        }
+        if (value_text(d, "remedy", NULL)) {
+            buf_text(out, "; ");
+            words_of(out, str_of(value_text(d, "remedy", NULL)));
         }
         buf_text(out, "]\n");
         told++;

@@ -206,6 +206,18 @@ static bool has_name(const struct around *a, const struct guard_line *g)
     return false;
 }
 
+/* Whether the guard around has these branches judged, too: all, or by the same pattern. */
+static bool has_branch(const struct around *a, const struct guard_line *g)
+{
+    for (uint32_t i = 0; i < a->table->n_rules; i++) {
+        const struct guard_rule *r = &a->table->rules[i];
+        if (r->kind == GUARD_RULE_BRANCH && strcmp(outer_below(a, r), g->below) == 0 &&
+            (strcmp(outer_text(a, r), g->text) == 0 || strcmp(outer_text(a, r), "*") == 0))
+            return true;
+    }
+    return false;
+}
+
 static void judge_line(struct around *a, const struct guard_line *g)
 {
     const char *none = NULL;
@@ -230,6 +242,10 @@ static void judge_line(struct around *a, const struct guard_line *g)
         if (!a->any_depth &&
             !(a->image->filter & FILTER_READS && has_name(a, g) && !sees_private(a, g->below ? g->below : "/")))
             a->any_depth = WHY(a, "the box around this one does not hide the name %s", g->text);
+        break;
+    case GUARD_RULE_BRANCH:
+        if (!has_branch(a, g))
+            none = WHY(a, "the box around this one does not have hooks judge commits for %s", g->text);
         break;
     case GUARD_RULE_PIN:
     case GUARD_RULE_SOCKET:

@@ -1,7 +1,9 @@
 /* Digests by which plans and policies are compared: SHA-256 (FIPS 180-4), from libmd. */
 #include "plan/make.h"
 
+#include <errno.h>
 #include <sha2.h>
+#include <stdlib.h>
 
 #include "policy/build.h"
 
@@ -74,12 +76,22 @@ static void policy_sum(const struct policy *p, const char *engine, const char *i
     digest_end(&sha, ret);
 }
 
-/* The policy without what belongs to single commands. */
+/* The policy without what belongs to single commands, and without values of variables, which may be secrets. */
 static int canonical(const struct policy *p, struct buf *text, struct err *e)
 {
     struct policy shared = *p;
+    struct env_rule *env = calloc(p->n_env + 1, sizeof *env);
+    if (!env)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot compute the policy's digest");
+    for (size_t i = 0; i < p->n_env; i++) {
+        env[i] = p->env[i];
+        if (env[i].value)
+            env[i].value = "";
+    }
+    shared.env = env;
     shared.limits.timeout.value = shared.limits.grace.value = shared.limits.output.value = LIMIT_NONE;
     int r = policy_canonical(&shared, text);
+    free(env);
     return r < 0 || !buf_ok(text) ? err_sys(e, ERR_SYSTEM, r < 0 ? -r : ENOMEM, "cannot compute the policy's digest")
                                   : 0;
 }
@@ -92,6 +104,21 @@ int policy_digest(const struct policy *p, const char *engine, const char *image_
         return r;
     policy_sum(p, engine, image_id, &text, ret);
     return 0;
+}
+
+void policy_values_digest(const struct policy *p, const char *salt, char ret[65])
+{
+    SHA2_CTX sha;
+    SHA256Init(&sha);
+    SHA256Update(&sha, (const uint8_t *)salt, strlen(salt) + 1);
+    for (size_t i = 0; i < p->n_env; i++) {
+        const struct env_rule *v = &p->env[i];
+        if (!v->value || v->remove)
+            continue;
+        SHA256Update(&sha, (const uint8_t *)v->name, strlen(v->name) + 1);
+        SHA256Update(&sha, (const uint8_t *)v->value, strlen(v->value) + 1);
+    }
+    digest_end(&sha, ret);
 }
 
 int plan_digests(struct plan *p, struct err *e)

@@ -110,7 +110,8 @@ struct facts {
     const char *engine; /* "native", "docker", ... */
     const struct engine_reason *others; /* if the engine was chosen by `auto` */
     size_t n_others;
-    const struct policy *policy;            /* for its image, daemon and runtime */
+    const struct policy *policy;            /* for its image, daemon, runtime and network */
+    bool redirects;                         /* asked: plan_ask.redirects */
     const struct image_fact *image;         /* NULL: the root is the host's */
     const struct container_fact *container; /* docker and podman */
     enum tier tier;                         /* native */

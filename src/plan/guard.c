@@ -70,8 +70,9 @@ static int by_kind(const void *a, const void *b)
     const struct guard_line *const *x = a, *const *y = b;
     if ((*x)->kind != (*y)->kind)
         return (*x)->kind < (*y)->kind ? -1 : 1;
-    int c =
-        (*x)->kind == GUARD_RULE_NAME || (*x)->kind == GUARD_RULE_HIDE_NAME ? 0 : path_order((*x)->text, (*y)->text);
+    int c = (*x)->kind == GUARD_RULE_NAME || (*x)->kind == GUARD_RULE_HIDE_NAME || (*x)->kind == GUARD_RULE_BRANCH
+                ? 0
+                : path_order((*x)->text, (*y)->text);
     return c ? c : *x < *y ? -1 : *x > *y;
 }
 

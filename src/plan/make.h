@@ -285,6 +285,7 @@ int bare_make(struct making *m);
 int limits_make(struct making *m);
 int guard_names(struct making *m);
 int guard_order(struct making *m);
+int branches_plan(struct making *m); /* branches.c: git.verify: required where the box can write the repository */
 int env_make(struct making *m);
 int needs_make(struct making *m);
 /* Size limit of a private tree in KiB, 0 for the kernel's default. */

@@ -51,7 +51,7 @@ static features needs_of(struct making *m)
                  F(FRESH_PROC) | F(NO_SURVIVORS) | F(SECCOMP) | F(SANDBOX);
     n |= m->any_hide ? F(HIDES) : 0;
     n |= m->any_depth_hide ? F(HIDES_ANY_DEPTH) : 0;
-    n |= m->n_mounts || m->policy->n_storages ? F(REMAP) : 0;
+    n |= m->n_mounts || p->n_mounts || p->n_storages ? F(REMAP) : 0;
     n |= (p->n_guards && p->guard != GUARD_OFF) || m->any_protect ? F(GUARD) : 0;
     n |= m->needs_cache ? F(CACHES) : 0;
     n |= p->user == USER_ROOT ? F(USER_ROOT) : 0;
@@ -428,48 +428,6 @@ static int check_monitor(struct making *m)
     return err_hint(m->e, r, "--engine native, or leave --monitor away");
 }
 
-static const char *dst_at(const void *ctx, size_t i)
-{
-    const struct making *m = ctx;
-    return m->places[i].dst;
-}
-
-/* Whether the box can write what is at `path` of the host, or something below it, by some name. */
-static bool is_writable(const struct making *m, const char *path)
-{
-    for (size_t i = 0; i < m->n_places; i++) {
-        const struct plan_place *at = &m->places[i];
-        if (!at->src || at->dropped || at->region != REGION_WRITABLE)
-            continue;
-        if (path_at_or_below(at->src, path))
-            return true;
-        if (!path_at_or_below(path, at->src))
-            continue;
-        const char *inside = path_join(m->mem, at->dst, path_rest(path, at->src));
-        size_t near = inside ? path_find_above(inside, m->n_places, dst_at, m) : i;
-        if (near >= m->n_places || m->places[near].region == REGION_WRITABLE)
-            return true;
-    }
-    return false;
-}
-
-/* Only a push is judged by the hooks (project/host_remote.c): who can write the repository needs none. */
-static int check_git(struct making *m)
-{
-    const struct policy *p = m->policy;
-    const char *git = path_join(m->mem, m->workspace, ".git");
-    if (p->git.verify != GIT_VERIFY_REQUIRED || m->facts->unsandboxed)
-        return 0;
-    if (!git)
-        return no_memory(m);
-    if (!is_writable(m, git))
-        return 0;
-    int r = err_say(m->e, ERR_CANNOT,
-                    "git.verify: required (%s) cannot be enforced in a box that can write the repository '%s' itself",
-                    origin_of(m, p->git.verify_origin), git);
-    return err_hint(m->e, r, "pinfold shell --branch NAME, whose box changes it by pushes alone, or --read-only");
-}
-
 int needs_make(struct making *m)
 {
     const char *why[FEATURE_COUNT] = {NULL};
@@ -480,7 +438,7 @@ int needs_make(struct making *m)
     if (r == 0)
         r = or_refused(m, check_monitor(m));
     if (r == 0)
-        r = or_refused(m, check_git(m));
+        r = or_refused(m, branches_plan(m));
     if (r < 0)
         return r;
     features can = can_here(m, why), needs = needs_of(m);

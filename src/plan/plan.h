@@ -65,14 +65,15 @@ struct plan {
     features needs, lost;
     struct enforcement *enforced;
     size_t n_enforced;
-    const char **env;                 /* "NAME=value", NULL-terminated, in order: the command's environment */
-    const char *cwd;                  /* inside */
-    enum catch_way catch;             /* net allow: how connections reach the egress proxy */
-    const char *proxy_socket;         /* CATCH_SOCKET: the proxy's socket, in a directory of make_dirs; or NULL */
-    const char *names_denied;         /* for the start to report: the limits of denying a name here; NULL */
-    const char *root_note;            /* for the start to report: root cannot write the workspace in a box; NULL */
-    bool layered;                     /* changes to the workspace go to a copy-on-write layer */
-    const char *workspace;            /* real path on the host; same path inside unless remapped */
+    const char **env;         /* "NAME=value", NULL-terminated, in order: the command's environment */
+    const char *cwd;          /* inside */
+    enum catch_way catch;     /* net allow: how connections reach the egress proxy */
+    const char *proxy_socket; /* CATCH_SOCKET: the proxy's socket, in a directory of make_dirs; or NULL */
+    const char *names_denied; /* for the start to report: the limits of denying a name here; NULL */
+    const char *root_note;    /* for the start to report: root cannot write the workspace in a box; NULL */
+    bool layered;             /* changes to the workspace go to a copy-on-write layer */
+    bool verifies;            /* git.verify: the guard asks before a protected branch moves (GUARD_RULE_BRANCH) */
+    const char *workspace;    /* real path on the host; same path inside unless remapped */
     const char **read_on_every_open;  /* the rules that need FILTER_READS, NULL-terminated, or NULL */
     const char *session;              /* as in plan_ask */
     const struct plan_dir *make_dirs; /* private layers of caches, TMPDIR of the Landlock tier */
@@ -114,6 +115,7 @@ struct plan_ask {
      * stored; such places are private and vanish with the box.
      */
     const char *storage, *volume;
+    bool redirects;      /* a thorough probe tries how connections are redirected, though this policy has no network */
     uint32_t grants;     /* ms that somebody has to allow a write while the command runs; 0: nobody is asked */
     const char *session; /* its name, for a container engine's own lists; NULL: none. Not part of a digest */
     /*
@@ -153,6 +155,8 @@ void plan_image_digest(const struct plan *p, char ret[65]);
 void plan_masks_digest(const struct plan *p, char ret[65]);
 /* policy_digest without a plan, for the named engine and the image of this id (NULL: none). */
 int policy_digest(const struct policy *p, const char *engine, const char *image_id, char ret[65], struct err *e);
+/* What of the policy is not in that: the values of variables, with a salt. */
+void policy_values_digest(const struct policy *p, const char *salt, char ret[65]);
 /* For people and as JSON: steps, filters, limits, environment (values only with `show_values`), needs, losses, digest. */
 int plan_explain(const struct plan *p, bool show_values, struct buf *out);
 /* Whether the command's user is whom the image's USER says, or that says nobody. A name means what the image says, so it never is. */

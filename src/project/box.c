@@ -140,6 +140,8 @@ int project_box(const char *real, const char *branch, bool make, struct project_
         put(ret, "mount", put_text(ret, "%s/%s:" PROJECT_MARKER ":ro", real, policy ? PROJECT_FILE : PROJECT_SEED));
     if (branch || project_is(real))
         put(ret, "storage", PROJECT_HISTORY);
+    if (!branch)
+        put(ret, "may-lose", "remap"); /* where there are no mounts the checkout's box does without all of these */
     if (branch) {
         snprintf(ret->cwd, sizeof ret->cwd, SHELF_IN_BOX "/worktrees/");
         branch_word(branch, ret->cwd + strlen(ret->cwd));

@@ -31,6 +31,9 @@ struct shelf {
 };
 /* Where it is, or would be. -errno with a sentence in `why`. */
 int shelf_of(const char *real, struct shelf *ret, char *why, size_t room);
+/* Makes checks/run-PID in it, for the checker of a box of this process; removes those of processes that are gone. `ret`: held by it. */
+int shelf_scratch(const struct shelf *s, char path[PATH_MAX], int *ret, char *why, size_t room);
+void shelf_scratch_end(const struct shelf *s, const char *path);
 /* Makes it, and the directory of the socket for `word`; what is there is left as it is. */
 int shelf_make(const struct shelf *s, const char *real, const char *word, char *why, size_t room);
 /* Waits until nobody else changes it. A descriptor that holds it, or -errno. */
@@ -87,6 +90,10 @@ struct host_git {
 const char *host_program(void);
 /* Its exit status, or -errno. */
 int host_git_box(const struct host_git *h, struct pinfold_error *error);
+
+/* moves.c: the program MOVES_PROGRAM (protocol/moves.h). */
+bool moves_named(int argc, char **argv);
+int moves_main(char **argv);
 
 /* remote.c: the program REMOTE_HELPER. */
 bool remote_named(const char *name);

@@ -44,10 +44,10 @@ static void keep_options(const struct pinfold_option *options, struct checks *c)
 }
 
 /* The policy of a box for hooks: that of the project's boxes, with the checkout to read, and what is added. */
-static int load_policy(const struct pinfold_option *options, const char *real, struct pinfold_policy **ret,
+static int load_policy(const struct pinfold_option *options, const struct checks *c, struct pinfold_policy **ret,
                        struct pinfold_error *error)
 {
-    const struct pinfold_policy_options po = {.size = sizeof po, .options = options, .cwd = real};
+    const struct pinfold_policy_options po = {.size = sizeof po, .options = options, .cwd = c->cwd};
     return pinfold_policy_load(&po, ret, error);
 }
 
@@ -66,23 +66,28 @@ static size_t put_common(const struct checks *c, struct pinfold_option *to)
 static int freeze(struct checks *c, char *why, size_t room)
 {
     struct pinfold_option options[PROJECT_OPTIONS + 16] = {{0}};
-    char mount[2 * PATH_MAX];
+    char mount[2 * PATH_MAX], start[2 * PATH_MAX];
     size_t n = put_common(c, options);
     snprintf(mount, sizeof mount, "%s/hooks:" HOOKS_IN_BOX, c->top);
     options[n++] = (struct pinfold_option){"mount", mount};
+    snprintf(start, sizeof start, "%s/start:" START_IN_BOX, c->top);
+    if (c->moves)
+        options[n++] = (struct pinfold_option){"mount", start};
     options[n++] = (struct pinfold_option){"guard", "off"}; /* cp alone writes, and only there */
-    const char *const argv[] = {"/bin/sh", "-c", project_script("freeze"), "pinfold", c->real, NULL};
+    const char *const argv[] = {
+        "/bin/sh", "-c", project_script("freeze"), "pinfold", c->real, c->moves ? START_IN_BOX : NULL, NULL};
+    const char *not_served = c->moves ? "" : "; the remote 'host' is not served";
     const struct pinfold_run_options o = {.size = sizeof o, .argv = argv, .cwd = "/", .capture = 1};
     struct pinfold_error error = {0};
     struct pinfold_policy *policy;
     struct pinfold_result *result;
-    int r = load_policy(options, c->real, &policy, &error);
+    int r = load_policy(options, c, &policy, &error);
     if (r == 0) {
         r = pinfold_run(policy, &o, &result, &error);
         pinfold_policy_free(policy);
     }
     if (r < 0)
-        return says_no(why, room, -r, "git.verify: %s", error.text);
+        return says_no(why, room, -r, "%s%s", c->moves ? "" : "git.verify: ", error.text);
     int status = pinfold_result_status(result);
     struct str rest = str_of(pinfold_result_stdout(result, NULL));
     while (rest.n) {
@@ -91,13 +96,37 @@ static int freeze(struct checks *c, char *why, size_t room)
             snprintf(c->hooks, sizeof c->hooks, "%.*s", (int)line.n - 3, line.p + 3);
         c->any |= str_starts(line, STR("has "));
         if (str_starts(line, STR("why ")))
-            r = says_no(why, room, EINVAL, "git.verify: %.*s; the remote 'host' is not served", (int)line.n - 4,
-                        line.p + 4);
+            r = says_no(why, room, EINVAL, "%s%.*s%s", c->moves ? "" : "git.verify: ", (int)line.n - 4, line.p + 4,
+                        not_served);
     }
     pinfold_result_free(result);
     if (r == 0 && status != 0)
-        r = says_no(why, room, EIO,
-                    "git.verify: the hooks of '%s' cannot be read in a box; the remote 'host' is not served", c->real);
+        r = says_no(why, room, EIO, "%sthe hooks of '%s' cannot be read in a box%s",
+                    c->moves ? "" : "git.verify: ", c->real, not_served);
+    return r;
+}
+
+/* Hooks in the directory `ret->top`, which is there. */
+static int begin_checks(const struct pinfold_option *options, struct checks *ret, char *why, size_t room)
+{
+    char path[sizeof ret->top + 16];
+    snprintf(path, sizeof path, "%s/start", ret->top);
+    bool made = !ret->moves || mkdir(path, 0700) == 0;
+    snprintf(path, sizeof path, "%s/hooks", ret->top);
+    if (!made || mkdir(path, 0700) < 0)
+        return says_no(why, room, errno, "git.verify: cannot make '%s': %s", path, strerror(errno));
+    keep_options(options, ret);
+    int r = freeze(ret, why, room);
+    if (r == 0 && !ret->any && ret->rules->verify == PUSH_VERIFY_REQUIRED)
+        r = says_no(
+            why, room, ENOENT,
+            "%s'%s' has no hook that could pass anything (pre-commit or commit-msg, executable, where git looks "
+            "for hooks)%s",
+            ret->moves ? "" : "git.verify: required, but ", ret->real,
+            ret->moves ? "; install the hooks first"
+                       : ", so the remote 'host' is not served; install the hooks, then: pinfold start");
+    if (r < 0)
+        remove_tree(AT_FDCWD, ret->top);
     return r;
 }
 
@@ -105,28 +134,16 @@ int checks_begin(const struct shelf *s, const char *real, const char *word, cons
                  const struct push_rules *rules, struct checks *ret, char *why, size_t room)
 {
     char path[sizeof ret->top + 16];
-    *ret = (struct checks){.real = real, .rules = rules};
+    *ret = (struct checks){.real = real, .cwd = real, .rules = rules};
     project_word(real, ret->name);
     snprintf(ret->top, sizeof ret->top, "%s/checks/%s", s->top, word);
     remove_tree(AT_FDCWD, ret->top); /* of a process that was killed */
     if (rules->verify == PUSH_VERIFY_OFF)
         return 0;
     snprintf(path, sizeof path, "%s/checks", s->top);
-    bool made = (mkdir(path, 0700) == 0 || errno == EEXIST) && mkdir(ret->top, 0700) == 0;
-    snprintf(path, sizeof path, "%s/hooks", ret->top);
-    if (!made || mkdir(path, 0700) < 0)
-        return says_no(why, room, errno, "git.verify: cannot make '%s': %s", path, strerror(errno));
-    keep_options(options, ret);
-    int r = freeze(ret, why, room);
-    if (r == 0 && !ret->any && rules->verify == PUSH_VERIFY_REQUIRED)
-        r = says_no(why, room, ENOENT,
-                    "git.verify: required, but '%s' has no hook that could pass anything (pre-commit or commit-msg, "
-                    "executable, where git looks for hooks), so the remote 'host' is not served; install the hooks, "
-                    "then: pinfold start",
-                    real);
-    if (r < 0)
-        remove_tree(AT_FDCWD, ret->top);
-    return r;
+    if ((mkdir(path, 0700) < 0 && errno != EEXIST) || mkdir(ret->top, 0700) < 0)
+        return says_no(why, room, errno, "git.verify: cannot make '%s': %s", ret->top, strerror(errno));
+    return begin_checks(options, ret, why, room);
 }
 
 /* ---- one push ---- */
@@ -161,41 +178,48 @@ static bool read_kept(int dir, const char *name, struct buf *to)
 
 /*
  * Nothing but the commit's own directory can be written; and caches that boxes of the project write are no part of what judges: the
- * host's own can be read, and no other is there.
+ * host's own can be read, and no other is there. `dir`: of a push, or NULL: PUSH_IN_BOX is empty memory, and START_IN_BOX is there.
  */
-static int hook_policy(struct one_push *p, struct pinfold_error *error)
+static int load_hook_policy(const struct checks *c, const char *git, const char *dir, struct pinfold_policy **ret,
+                            struct pinfold_error *error)
 {
     static char written[WRITTEN_MAX][PATH_MAX];
     static char stage[2 * PATH_MAX], hooks[2 * PATH_MAX];
     struct pinfold_option options[PROJECT_OPTIONS + WRITTEN_MAX + 24] = {{0}};
-    const struct checks *c = p->checks;
     size_t n = put_common(c, options);
     char *text = NULL;
-    snprintf(stage, sizeof stage, "%s/stage:" PUSH_IN_BOX ":ro", p->dir);
+    snprintf(stage, sizeof stage, "%s/%s:%s:ro", dir ? dir : c->top, dir ? "stage" : "start",
+             dir ? PUSH_IN_BOX : START_IN_BOX);
     snprintf(hooks, sizeof hooks, "%s/hooks:" HOOKS_IN_BOX ":ro", c->top);
     options[n++] = (struct pinfold_option){"mount", stage};
     options[n++] = (struct pinfold_option){"mount", hooks};
     options[n++] = (struct pinfold_option){"storage", CHECK_IN_BOX};
+    if (!dir)
+        options[n++] = (struct pinfold_option){"storage", PUSH_IN_BOX};
     options[n++] = (struct pinfold_option){"mount", host_program()};
-    options[n++] = (struct pinfold_option){"ro", p->git};
-    int r = load_policy(options, c->real, &p->policy, error);
-    if (r == 0)
-        r = pinfold_policy_text(p->policy, 0, &text, error);
+    options[n++] = (struct pinfold_option){"ro", git};
+    int r = load_policy(options, c, ret, error);
+    if (r < 0)
+        return r;
+    r = pinfold_policy_text(*ret, 0, &text, error);
     int n_written = r < 0 ? 0 : rules_written(str_of(text), written, WRITTEN_MAX);
     /* With nothing writable but what is thrown away there is nothing to guard. */
     if (r == 0 && rules_mounts_read_only(str_of(text)))
         options[n++] = (struct pinfold_option){"guard", "off"};
     free(text);
+    pinfold_policy_free(*ret);
+    *ret = NULL;
     if (r == 0 && n_written < 0)
         return says_no(error->text, sizeof error->text, E2BIG,
                        "git.verify: the policy has more than %d writable places and private caches", WRITTEN_MAX);
-    if (r < 0)
-        return r;
     for (int i = 0; i < n_written; i++)
         options[n++] = (struct pinfold_option){access(written[i], F_OK) == 0 ? "ro" : "hide", written[i]};
-    pinfold_policy_free(p->policy);
-    p->policy = NULL;
-    return load_policy(options, c->real, &p->policy, error);
+    return r < 0 ? r : load_policy(options, c, ret, error);
+}
+
+static int hook_policy(struct one_push *p, struct pinfold_error *error)
+{
+    return load_hook_policy(p->checks, p->git, p->dir, &p->policy, error);
 }
 
 static void tell_client(const struct one_push *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -220,6 +244,18 @@ static struct str last_lines(struct str text)
     return str_skip(text, at);
 }
 
+/* All of it as one clause. */
+static void put_failure(struct buf *why, struct str id, struct str subject, struct str first, struct str said)
+{
+    buf_printf(why, "commit %.*s (%.*s): %.*s", (int)(id.n < 12 ? id.n : 12), id.p,
+               (int)(subject.n < 72 ? subject.n : 72), subject.p, (int)(first.n < 200 ? first.n : 200), first.p);
+    while (said.n) {
+        struct str line = str_trim(str_until(&said, '\n'));
+        if (line.n)
+            buf_printf(why, "; %.*s", (int)(line.n < 120 ? line.n : 120), line.p);
+    }
+}
+
 static void tell_failure(struct one_push *p, const char *id, const char *first, struct str said)
 {
     char path[96];
@@ -228,6 +264,11 @@ static void tell_failure(struct one_push *p, const char *id, const char *first, 
     (void)read_kept(p->stage, path, &message);
     struct str rest = buf_view(&message), subject = str_until(&rest, '\n');
     said = last_lines(said);
+    if (p->checks->moves) {
+        buf_free(&p->why);
+        p->why = BUF(8192);
+        put_failure(&p->why, str_of(id), subject, str_of(first), said);
+    }
     tell_client(p, "pinfold: commit %.12s (%.*s): %s\n", id, (int)(subject.n < 72 ? subject.n : 72), subject.p, first);
     while (said.n) {
         struct str line = str_until(&said, '\n');
@@ -262,6 +303,8 @@ static int judge_commit(struct one_push *p, struct str line, struct pinfold_erro
     if (r != 0) {
         tell_failure(p, words[0], known ? what : "the hooks could not be run on it",
                      known ? said : str_of(pinfold_result_stdout(result, NULL)));
+    }
+    if (r != 0 && !c->moves) {
         buf_free(&p->why);
         p->why = BUF(1024);
         buf_printf(&p->why, "%s: commit %.12s", known ? what : "the hooks could not be run", words[0]);
@@ -386,4 +429,111 @@ int checks_serve(const struct checks *c, int fd, const char *git, struct pinfold
     p.stage = close_fd(p.stage);
     remove_tree(AT_FDCWD, p.dir);
     return r < 0 ? r : 0;
+}
+
+/* ---- branches of the repository itself ---- */
+
+int checks_begin_moves(const char *top, const char *real, const char *git, const char *cwd,
+                       const struct pinfold_option *options, const struct push_rules *rules, struct checks *ret,
+                       char *why, size_t room)
+{
+    struct pinfold_error error = {0};
+    *ret = (struct checks){.real = real, .git = git, .cwd = cwd, .rules = rules, .moves = true};
+    project_word(real, ret->name);
+    snprintf(ret->top, sizeof ret->top, "%s", top);
+    int r = begin_checks(options, ret, why, room);
+    if (r == 0 && (r = load_hook_policy(ret, git, NULL, &ret->policy, &error)) < 0)
+        snprintf(why, room, "%s", error.text);
+    return r;
+}
+
+static bool keep_file(int dir, const char *name, struct str text)
+{
+    auto_fd int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return fd >= 0 && fd_write_all(fd, text.p, text.n) == 0;
+}
+
+/* What the box that takes them needs besides the repository. */
+static int stage_moves(struct one_push *p, struct str moves, struct pinfold_error *error)
+{
+    char path[sizeof p->checks->top + 8];
+    auto_buf struct buf upstream = BUF(LISTED_MAX);
+    snprintf(path, sizeof path, "%s/start", p->checks->top);
+    auto_fd int start = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (start >= 0 && read_kept(start, "upstream", &upstream) && keep_file(p->stage, "upstream", buf_view(&upstream)) &&
+        keep_file(p->stage, "moves", moves))
+        return 0;
+    return says_no(error->text, sizeof error->text, EIO, "what is to be judged cannot be kept in '%.300s'", p->dir);
+}
+
+/* What push_check() has written: "COMMIT SUBJECT", what is wrong, and what the hook has said. */
+static void take_failure(struct str said, struct buf *why)
+{
+    struct str subject = str_until(&said, '\n'), id = str_until(&subject, ' '), first = str_until(&said, '\n');
+    put_failure(why, id, subject, first, last_lines(said));
+}
+
+/* In one box, if there is no more than one new commit. PUSH_STAGED: there are more; otherwise as checks_moves(). */
+static int check_at_once(const struct checks *c, struct str moves, struct buf *why, struct pinfold_error *error)
+{
+    enum { AT_ONCE_MAX = 8192 }; /* in a command line */
+    char lines[AT_ONCE_MAX + 1];
+    const char *argv[RULES_WORDS + 8] = {REMOTE_HELPER, "--check", c->name, c->real, c->hooks, lines};
+    const struct pinfold_run_options o = {
+        .size = sizeof o, .argv = argv, .cwd = c->git, .capture = 1, .capture_max = 65536, .keep_network = 1};
+    struct pinfold_result *result;
+    if (moves.n > AT_ONCE_MAX)
+        return PUSH_STAGED;
+    snprintf(lines, sizeof lines, "%.*s", (int)moves.n, moves.p);
+    (void)push_rules_words(c->rules, argv + 6);
+    int r = pinfold_run(c->policy, &o, &result, error);
+    if (r < 0)
+        return r;
+    r = pinfold_result_status(result);
+    const struct str said = str_of(pinfold_result_stdout(result, NULL));
+    if (r >= HOOKS_FAILED && r <= HOOKS_CANNOT)
+        take_failure(said, why);
+    else if (r == CHECK_REFUSED)
+        buf_str(why, said.n ? said : STR("its commits cannot be read"));
+    else if (r != HOOKS_PASS && r != PUSH_STAGED)
+        buf_printf(why, "the box of the hooks ended with status %d", r);
+    pinfold_result_free(result);
+    return r == HOOKS_PASS || r == PUSH_STAGED ? r : 1;
+}
+
+/* With a box for each. */
+static int check_each(const struct checks *c, int fd, struct str moves, struct buf *why, struct pinfold_error *error)
+{
+    static struct one_push p;
+    char stage[sizeof p.dir + 8];
+    auto_fd int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    p = (struct one_push){
+        .checks = c, .fd = fd, .git = c->git, .stage = -1, .push = PUSH_EMPTY, .why = BUF(4096), .refused = BUF(4096)};
+    int r = begin_push(&p, error);
+    if (r == 0)
+        r = stage_moves(&p, moves, error);
+    snprintf(stage, sizeof stage, "%s/stage", p.dir);
+    const struct host_git take = {
+        .fd = nothing, .git = c->git, .real = c->real, .word = "--moves", .stage = stage, .rules = c->rules};
+    if (r == 0)
+        r = host_git_box(&take, error);
+    if (r == PUSH_STAGED) {
+        r = judge_push(&p);
+        buf_str(why, buf_view(&p.why));
+    } else if (r == PUSH_ANSWERED && read_kept(p.stage, "why", why)) {
+        r = 1;
+    } else if (r >= 0) {
+        r = says_no(error->text, sizeof error->text, EIO, "git cannot be asked about its commits in a box");
+    }
+    if (p.policy)
+        pinfold_policy_free(p.policy);
+    p.stage = close_fd(p.stage);
+    remove_tree(AT_FDCWD, p.dir);
+    return r;
+}
+
+int checks_moves(const struct checks *c, int fd, struct str moves, struct buf *why, struct pinfold_error *error)
+{
+    const int r = check_at_once(c, moves, why, error);
+    return r == PUSH_STAGED ? check_each(c, fd, moves, why, error) : r;
 }

@@ -13,6 +13,10 @@ struct checks {
     char top[PATH_MAX + PROJECT_WORD + 32]; /* hidden from boxes but for what is mounted */
     char hooks[PATH_MAX];                   /* their directory, in a box */
     const char *real;
+    const char *cwd; /* of the options' relative paths */
+    bool moves;      /* for a box that can write the repository itself: checks_moves(), not checks_serve() */
+    const char *git; /* then: the repository, and the policy of the hooks' boxes */
+    struct pinfold_policy *policy;
     char name[PROJECT_WORD];
     struct pinfold_option options[PROJECT_OPTIONS + 16]; /* of the session, as far as they hold for a hook's box, too */
     size_t n_options;
@@ -25,5 +29,14 @@ struct checks {
  */
 int checks_begin(const struct shelf *s, const char *real, const char *word, const struct pinfold_option *options,
                  const struct push_rules *rules, struct checks *ret, char *why, size_t room);
+/* The same for a box that can write the repository itself, in the existing empty directory `top`. */
+int checks_begin_moves(const char *top, const char *real, const char *git, const char *cwd,
+                       const struct pinfold_option *options, const struct push_rules *rules, struct checks *ret,
+                       char *why, size_t room);
 /* Serves a push, or a fetch, from the connection `fd`. -errno: nothing was said to the client, but `error` is. */
 int checks_serve(const struct checks *c, int fd, const char *git, struct pinfold_error *error);
+/*
+ * Has the hooks judge what branches of the repository are to move to, a line "REF ID" for each. Until `fd` is closed at its other
+ * end. 0: passed; 1: not, with a clause in `why`; -errno: it could not be judged.
+ */
+int checks_moves(const struct checks *c, int fd, struct str moves, struct buf *why, struct pinfold_error *error);

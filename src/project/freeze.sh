@@ -1,6 +1,6 @@
 # Copies the hooks that git would run in the checkout REAL to /repo-hooks, as they are now. In a box: what a box does not see is not
 # copied, whatever link leads to it. Writes "why TEXT" before it fails; otherwise "at DIR", the directory of the hooks there, and
-# "has NAME" for each of the two that judge commits.
+# "has NAME" for each of the two that judge commits. START, if it is said: a directory for `upstream`, the branches of remotes.
 # shellcheck shell=sh
 real=$1 to=/repo-hooks
 unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
@@ -18,6 +18,9 @@ case $at in
 /*) ;;
 *) at=$real/$at ;;
 esac
+if [ $# -gt 1 ]; then
+    git for-each-ref --format='%(objectname) %(refname) %(symref)' refs/remotes >"$2/upstream" || die "its branches cannot be read"
+fi
 below=
 case $at in
 */.husky/_) # which runs what lies beside it

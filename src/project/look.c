@@ -5,6 +5,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -117,6 +119,47 @@ static bool is_there(int dir, const char *name)
     return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+static bool is_program(int dir, const char *hooks, const char *name)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/%s", hooks, name);
+    return fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && st.st_mode & 0111;
+}
+
+/* core.hooksPath of the repository's configuration; "" if it has none, or one elsewhere. */
+static void hooks_path(const char *config, char ret[PATH_MAX])
+{
+    const char *at = strcasestr(config, "hookspath"), *value = at ? strchr(at, '=') : NULL;
+    struct str rest = str_of(value ? value + 1 : ""), path = str_trim(str_until(&rest, '\n'));
+    if (path.n > 1 && path.p[0] == '"' && path.p[path.n - 1] == '"')
+        path = (struct str){path.p + 1, path.n - 2};
+    if (path.n > PATH_MAX / 2 || str_starts(path, STR("/")) || str_starts(path, STR("~")))
+        path.n = 0;
+    snprintf(ret, PATH_MAX, "%.*s", (int)path.n, path.p ? path.p : "");
+}
+
+/* husky has programs of its own for every hook in .husky/_, which run what lies beside it. */
+static bool has_judges(int dir, const char *config)
+{
+    static const char *const names[] = {"pre-commit", "commit-msg"};
+    char hooks[PATH_MAX];
+    struct stat st;
+    hooks_path(config, hooks);
+    const bool said = strcasestr(config, "hookspath") != NULL, husky = str_ends(str_of(hooks), STR(".husky/_"));
+    const char *at = hooks[0] ? hooks : said ? NULL : ".git/hooks";
+    if (!at || fstatat(dir, ".git", &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode) ||
+        strcasestr(config, "refstorage"))
+        return false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char beside[PATH_MAX + 16];
+        snprintf(beside, sizeof beside, "%s/../%s", hooks, names[i]);
+        if (is_program(dir, at, names[i]) && (!husky || is_there(dir, beside)))
+            return true;
+    }
+    return false;
+}
+
 int project_look(int dir, struct project_seen *ret)
 {
     static char text[MAX_READ + 1];
@@ -126,6 +169,8 @@ int project_look(int dir, struct project_seen *ret)
     ret->env = is_there(dir, ".env") || is_there(dir, ".env.local");
     ret->hooks = is_there(dir, ".husky") || is_there(dir, ".git/hooks/pre-commit") ||
                  is_there(dir, ".git/hooks/commit-msg") || is_there(dir, ".githooks");
-    ret->github = read_start(dir, ".git/config", text) && strstr(text, "github.com");
+    const bool read_it = read_start(dir, ".git/config", text);
+    ret->github = read_it && strstr(text, "github.com");
+    ret->judges = read_it && has_judges(dir, text);
     return walk(dir, 0, ret);
 }

@@ -51,6 +51,7 @@ struct project_seen {
     unsigned entries;                                    /* names that were looked at */
     bool cut;                                            /* there are more */
     bool git, bare, seed, precommit, github, env, hooks;
+    bool judges; /* git runs a hook here that judges commits, as far as the repository's own files say */
 };
 
 /*

@@ -13,6 +13,7 @@
     "/repo-push" /* what stage.c keeps of a push: `commands`, `list`, `commits`, and `repo` with its objects */
 #define HOOKS_IN_BOX "/repo-hooks" /* the person's hooks, as they were at the start */
 #define CHECK_IN_BOX "/repo-check" /* the commit that they judge */
+#define START_IN_BOX "/repo-start" /* what else is known of the start: `upstream` */
 
 enum { PUSH_PIECE = 65536, PUSH_COMMITS = 1000 /* that one push can have judged */ };
 /* How the box of push_take() ends. */
@@ -20,6 +21,8 @@ enum push_taken { PUSH_ANSWERED = 0, PUSH_FAILED = 1, PUSH_STAGED = 40 };
 
 /* How that of hooks_judge() ends: they passed the commit; it says what is wrong; they could not be run. */
 enum hooks_ended { HOOKS_PASS = 0, HOOKS_FAILED = 91, HOOKS_CHANGE_FILES, HOOKS_CHANGE_MESSAGE, HOOKS_CANNOT = 95 };
+/* And that of push_check(), which says why, if it is none of these nor PUSH_STAGED. */
+#define CHECK_REFUSED 96
 
 struct push {
     struct buf text; /* of the commands, and what was read behind them */
@@ -58,6 +61,16 @@ int push_carry_out(const struct push *p, const struct gitpush_rules *rules, int 
 int push_serve(const struct gitpush_rules *rules);
 /* What to do with a push is asked for and kept in PUSH_IN_BOX: nothing is changed in the repository. An enum push_taken. */
 int push_take(const struct gitpush_rules *rules);
+/*
+ * The same for branches of the working directory itself, which a box that can write it wants to move: PUSH_IN_BOX has `moves`, a line
+ * "REF ID" for each, and `upstream`, what counts as accepted elsewhere. With PUSH_ANSWERED, `why` is there, a clause.
+ */
+int push_moves(const struct gitpush_rules *rules);
+/*
+ * NAME REAL HOOKS MOVES: the same for a box in which PUSH_IN_BOX is empty memory; and if one commit is new, the hooks judge it there at
+ * once, behind a line "COMMIT SUBJECT". PUSH_STAGED: there are more, each of which needs a box of its own.
+ */
+int push_check(const struct gitpush_rules *rules, char *const *words);
 /* Carries out what is kept there, if by the repository as it is now no other commit would have to be judged. */
 int push_land(const struct gitpush_rules *rules);
 

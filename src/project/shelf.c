@@ -81,6 +81,54 @@ static int make_ours(char *path, const char *from)
     return mkdir(path, 0700) == 0 || (errno == EEXIST && is_own(path)) ? 0 : errno == EEXIST ? -EPERM : -errno;
 }
 
+/* Of one that still runs the lock is held. */
+static void sweep_scratch(const char *checks)
+{
+    DIR *names = opendir(checks);
+    struct dirent *d;
+    while (names && (d = readdir(names)) != NULL) {
+        if (strncmp(d->d_name, "run-", 4) != 0)
+            continue;
+        auto_fd int fd = openat(dirfd(names), d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+            remove_tree(dirfd(names), d->d_name);
+    }
+    if (names)
+        (void)closedir(names);
+}
+
+int shelf_scratch(const struct shelf *s, char path[PATH_MAX], int *ret, char *why, size_t room)
+{
+    enum { TRIES = 8 }; /* who ends removes empty directories above */
+    char checks[PATH_MAX];
+    if (snprintf(checks, sizeof checks, "%s/checks", s->top) >= (int)sizeof checks ||
+        snprintf(path, PATH_MAX, "%s/run-%d", checks, (int)getpid()) >= PATH_MAX)
+        return refused(why, room, ENAMETOOLONG, "'%s'", s->top);
+    for (int i = 0; i < TRIES; i++) {
+        int r = make_ours(checks, s->top);
+        if (r < 0)
+            return refused(why, room, -r, "cannot make '%s'", checks);
+        if (i == 0)
+            sweep_scratch(checks);
+        auto_fd int fd = mkdir(path, 0700) == 0 ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+        /* Another sweep may have come first. */
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && access(path, F_OK) == 0) {
+            *ret = take_fd(&fd);
+            return 0;
+        }
+    }
+    return refused(why, room, errno, "cannot make '%s'", path);
+}
+
+void shelf_scratch_end(const struct shelf *s, const char *path)
+{
+    char checks[PATH_MAX];
+    remove_tree(AT_FDCWD, path);
+    snprintf(checks, sizeof checks, "%s/checks", s->top);
+    if (rmdir(checks) == 0)
+        (void)rmdir(s->top); /* unless the project has branches */
+}
+
 /* Replaces a small file at once. */
 static int put_file(const char *dir, const char *name, const char *text, unsigned mode)
 {

@@ -24,7 +24,10 @@
 #include "project/push.h"
 #include "sys/process.h"
 
-#define STORE PUSH_IN_BOX "/repo"
+#define STORE    PUSH_IN_BOX "/repo"
+#define MOVES    PUSH_IN_BOX "/moves"
+#define UPSTREAM PUSH_IN_BOX "/upstream"
+#define TIPS     PUSH_IN_BOX "/tips"
 
 enum { REFS_MAX = 64 << 20, COMMITS_MAX = 64 << 20, LIST_MAX = 4 << 20, SAID_MAX = 4096 };
 
@@ -32,6 +35,7 @@ enum { REFS_MAX = 64 << 20, COMMITS_MAX = 64 << 20, LIST_MAX = 4 << 20, SAID_MAX
 struct staging {
     const struct gitpush_rules *rules;
     struct push *push;
+    bool moves; /* of the repository itself: its box can write that, so only what STORE has counts */
     char why[512];
 };
 
@@ -126,10 +130,14 @@ static bool is_upstream(const struct gitpush_rules *rules, struct str ref, bool 
  */
 static bool known_commits(struct staging *s, struct buf *known, struct buf *upstream)
 {
-    static const char *const argv[] = {"git",        "for-each-ref", "--format=%(objectname) %(refname) %(symref)",
-                                       "refs/heads", "refs/remotes", NULL};
+    const char *const argv[] = {"git",
+                                "for-each-ref",
+                                "--format=%(objectname) %(refname) %(symref)",
+                                "refs/heads",
+                                s->moves ? NULL : "refs/remotes",
+                                NULL};
     auto_buf struct buf refs = BUF(REFS_MAX);
-    if (!ask_git(argv, ".", STR(""), &refs))
+    if (!ask_git(argv, ".", STR(""), &refs) || (s->moves && !push_recall(UPSTREAM, &refs)))
         return refuse_push(s, "the branches of the checkout's repository cannot be read");
     struct str rest = buf_view(&refs);
     while (rest.n) {
@@ -147,12 +155,196 @@ static bool known_commits(struct staging *s, struct buf *known, struct buf *upst
     return buf_ok(known) && buf_ok(upstream);
 }
 
+/* ---- objects of a repository that a box can write ---- */
+
+/* Has git pack what `in` says and unpack it into STORE, which computes every id anew. */
+static bool pull_pack(struct staging *s, const char *const *pack, const char *const *unpack, struct str in)
+{
+    int pipe_of[2];
+    auto_fd int given = sys_memory("asked");
+    if (given < 0 || fd_write_all(given, in.p, in.n) < 0 || lseek(given, 0, SEEK_SET) < 0 ||
+        pipe2(pipe_of, O_CLOEXEC) < 0)
+        return refuse_push(s, "its objects cannot be kept: %s", strerror(errno));
+    pid_t from = push_git(pack, ".", given, pipe_of[1], -1), to = push_git(unpack, STORE, pipe_of[0], -1, -1);
+    (void)close(pipe_of[0]);
+    (void)close(pipe_of[1]);
+    const bool packed = push_wait(from) == 0, unpacked = push_wait(to) == 0;
+    return (packed && unpacked) || refuse_push(s, "its objects are not complete, or not as git would make them");
+}
+
+static bool has_line(struct str lines, const char *before, struct str id)
+{
+    char word[80];
+    snprintf(word, sizeof word, "%s%.*s\n", before, (int)id.n, id.p);
+    return memmem(lines.p, lines.n, word, strlen(word)) != NULL;
+}
+
+/* Older commits of what is known, or upstream's, are not listed: edges themselves, and what they come after is what hooks compare with. */
+static bool add_older(struct staging *s, struct str news, struct str listed, struct buf *edges)
+{
+    static const char *const argv[] = {"git", "rev-list", "--parents", "--no-walk", "--stdin", NULL};
+    auto_buf struct buf older = BUF(REFS_MAX), lines = BUF(REFS_MAX);
+    while (news.n) {
+        struct str id = str_until(&news, '\n');
+        if (!has_line(listed, "", id))
+            buf_printf(&older, "%.*s\n", (int)id.n, id.p);
+    }
+    if (!older.n)
+        return buf_ok(edges);
+    if (!ask_git(argv, ".", buf_view(&older), &lines) || !push_keep(TIPS, buf_view(&older)))
+        return refuse_push(s, "it is no commit, or its history is not complete in the repository");
+    for (struct str rest = buf_view(&lines); rest.n;) {
+        struct str line = str_until(&rest, '\n');
+        while (line.n) {
+            struct str id = str_until(&line, ' ');
+            buf_printf(edges, "%.*s\n", (int)id.n, id.p);
+        }
+    }
+    return buf_ok(edges);
+}
+
+/*
+ * What that repository says is new, and where it is joined to what is known. Only a hint by which objects are fetched: what it says
+ * may be a lie, of which nothing is left in STORE. `edges`: those commits, with what they contain; `news`: the new ones, as asked for.
+ */
+static bool find_new(struct staging *s, struct str known, struct str others, struct buf *edges, struct buf *news)
+{
+    static const char *const argv[] = {"git",     "-c", "core.commitGraph=false", "rev-list", "--boundary",
+                                       "--stdin", NULL};
+    auto_buf struct buf in = BUF(REFS_MAX), listed = BUF(REFS_MAX);
+    struct str rest = {s->push->text.p, s->push->end};
+    struct gitpush_command c;
+    for (int r; (r = gitpush_next(&rest, &c)) > GITPUSH_MORE && r != GITPUSH_FLUSH;) {
+        if (!is_id(c.new_id))
+            return refuse_push(s, "an id that git does not write so");
+        if (!has_line(known, "^", c.new_id))
+            buf_printf(news, "%.*s\n", (int)c.new_id.n, c.new_id.p);
+    }
+    if (!news->n)
+        return true;
+    buf_printf(&in, "%.*s%.*s%.*s", (int)news->n, news->p, (int)known.n, known.p, (int)others.n, others.p);
+    if (!buf_ok(&in) || !ask_git(argv, ".", buf_view(&in), &listed))
+        return refuse_push(s, "it is no commit, or its history is not complete in the repository");
+    size_t n = 0;
+    for (rest = buf_view(&listed); rest.n;) {
+        struct str line = str_until(&rest, '\n');
+        n += !str_starts(line, STR("-"));
+        if (str_starts(line, STR("-")) && is_id(str_skip(line, 1)))
+            buf_printf(edges, "%.*s\n", (int)line.n - 1, line.p + 1);
+    }
+    if (n > PUSH_COMMITS)
+        return refuse_push(s, "%zu commits would have to be judged at once; at most %d can be", n, PUSH_COMMITS);
+    return add_older(s, buf_view(news), buf_view(&listed), edges);
+}
+
+/* The commits between what is known and those of `edges` that are not: in STORE they show that these are part of it. */
+static bool pull_chain(struct staging *s, struct str known, struct str others, struct str edges, struct buf *ids)
+{
+    static const char *const list[] = {"git",     "-c", "core.commitGraph=false", "rev-list", "--ancestry-path",
+                                       "--stdin", NULL};
+    static const char *const pack[] = {"git", "pack-objects", "--stdout", "-q", NULL};
+    static const char *const unpack[] = {"git", "index-pack", "--stdin", NULL};
+    auto_buf struct buf in = BUF(REFS_MAX);
+    for (struct str rest = edges; rest.n;) {
+        struct str id = str_until(&rest, '\n');
+        if (!has_line(known, "^", id) && !has_line(others, "^", id))
+            buf_printf(&in, "^%.*s\n", (int)id.n, id.p);
+    }
+    if (!in.n)
+        return true;
+    for (int i = 0; i < 2; i++) {
+        for (struct str rest = i ? others : known; rest.n;) {
+            struct str line = str_until(&rest, '\n');
+            buf_printf(&in, "%.*s\n", (int)line.n - 1, line.p + 1);
+        }
+    }
+    return (buf_ok(&in) && ask_git(list, ".", buf_view(&in), ids) &&
+            (!ids->n || pull_pack(s, pack, unpack, buf_view(ids)))) ||
+           refuse_push(s, "the history of the repository is not complete");
+}
+
+/* Of "^ID" lines those that were fetched; what STORE does not have makes nothing known. */
+static bool keep_pulled(struct buf *known, struct str pulled)
+{
+    auto_buf struct buf kept = BUF(REFS_MAX);
+    for (struct str rest = buf_view(known); rest.n;) {
+        struct str line = str_until(&rest, '\n');
+        if (has_line(pulled, "", str_skip(line, 1)))
+            buf_printf(&kept, "%.*s\n", (int)line.n, line.p);
+    }
+    buf_free(known);
+    *known = BUF(REFS_MAX);
+    buf_str(known, buf_view(&kept));
+    return buf_ok(&kept) && buf_ok(known);
+}
+
+/*
+ * Fills STORE, which has nothing yet and no alternates: with the edges and all that they contain, with what joins them to what is known,
+ * and with what is new. Of `known` and `others` those are left that are there.
+ */
+static bool pull_objects(struct staging *s, struct buf *known, struct buf *others)
+{
+    static const char *const pack[] = {"git", "pack-objects", "--revs", "--stdout", "-q", NULL};
+    static const char *const unpack[] = {"git", "index-pack", "--stdin", NULL};
+    static const char *const strict[] = {"git", "index-pack", "--stdin", "--strict", NULL};
+    auto_buf struct buf edges = BUF(REFS_MAX), news = BUF(REFS_MAX), in = BUF(REFS_MAX), pulled = BUF(REFS_MAX);
+    if (!find_new(s, buf_view(known), buf_view(others), &edges, &news))
+        return false;
+    if (!news.n)
+        return true; /* other names for what protected branches are now */
+    for (struct str rest = buf_view(&edges); rest.n;) {
+        struct str id = str_until(&rest, '\n');
+        buf_printf(&in, "--shallow %.*s\n", (int)id.n, id.p);
+    }
+    buf_str(&in, buf_view(&edges));
+    if (edges.n && !pull_pack(s, pack, unpack, buf_view(&in)))
+        return false;
+    if (!pull_chain(s, buf_view(known), buf_view(others), buf_view(&edges), &pulled))
+        return false;
+    buf_str(&pulled, buf_view(&edges));
+    buf_free(&in);
+    in = BUF(REFS_MAX);
+    buf_printf(&in, "%.*s--not\n%.*s", (int)news.n, news.p, (int)edges.n, buf_cstr(&edges));
+    return pull_pack(s, pack, strict, buf_view(&in)) && keep_pulled(known, buf_view(&pulled)) &&
+           keep_pulled(others, buf_view(&pulled));
+}
+
+/* For the hooks history ends with the parents of what is new: STORE has no more. `parents`: a line for each. */
+static bool cut_history(struct staging *s, struct str commits, struct str parents)
+{
+    auto_buf struct buf ends = BUF(LIST_MAX);
+    while (parents.n) {
+        struct str id = str_until(&parents, '\n');
+        auto_buf struct buf start = BUF(128);
+        buf_printf(&start, "\n%.*s ", (int)id.n, id.p);
+        const bool is_new = (commits.n > id.n && memcmp(commits.p, start.p + 1, start.n - 1) == 0) ||
+                            memmem(commits.p, commits.n, start.p, start.n);
+        if (!is_new && !has_line(buf_view(&ends), "", id))
+            buf_printf(&ends, "%.*s\n", (int)id.n, id.p);
+    }
+    return (buf_ok(&ends) && (!ends.n || push_keep(STORE "/shallow", buf_view(&ends)))) ||
+           refuse_push(s, "what was sent cannot be kept: %s", strerror(errno));
+}
+
+/* And no tag that leads to one. */
+static bool is_commit_itself(struct str id)
+{
+    char word[96];
+    const char *const argv[] = {"git", "rev-parse", "--verify", "-q", word, NULL};
+    auto_buf struct buf said = BUF(LIST_MAX);
+    snprintf(word, sizeof word, "%.*s^{commit}", (int)id.n, id.p);
+    return ask_git(argv, STORE, STR(""), &said) && has_line(buf_view(&said), "", id);
+}
+
 /* Appends to `list` the commits that have to be judged when the branch of this command moves. */
 static bool list_of_branch(struct staging *s, const struct gitpush_command *c, struct str known, struct str others,
                            struct buf *list)
 {
     static const char *const all[] = {"git", "rev-list", "--reverse", "--topo-order", "--stdin", NULL};
     static const char *const any[] = {"git", "rev-list", "--max-count=1", "--stdin", NULL};
+    /* STORE has nothing before the tip: where its history ends it cannot be found to be known, and is judged. */
+    static const char *const tip_alone[] = {"git",           "--shallow-file", TIPS, "rev-list",
+                                            "--max-count=1", "--stdin",        NULL};
     auto_buf struct buf in = BUF(REFS_MAX), new_ones = BUF(LIST_MAX), tip = BUF(LIST_MAX);
     buf_printf(&in, "%.*s\n%.*s%.*s", (int)c->new_id.n, c->new_id.p, (int)known.n, known.p, (int)others.n, others.p);
     bool good = buf_ok(&in) && ask_git(all, STORE, buf_view(&in), &new_ones);
@@ -165,9 +357,11 @@ static bool list_of_branch(struct staging *s, const struct gitpush_command *c, s
         buf_free(&in);
         in = BUF(REFS_MAX);
         buf_printf(&in, "%.*s\n%.*s", (int)c->new_id.n, c->new_id.p, (int)known.n, known.p);
-        good = buf_ok(&in) && ask_git(any, STORE, buf_view(&in), &tip);
+        good = buf_ok(&in) && ask_git(s->moves ? tip_alone : any, STORE, buf_view(&in), &tip);
         if (good && tip.n)
             buf_printf(list, "%.*s %.*s\n", (int)c->new_id.n, c->new_id.p, (int)c->ref.n, c->ref.p);
+        else if (good && s->moves)
+            good = is_commit_itself(c->new_id);
     }
     return (good && buf_ok(list)) ||
            refuse_push(s, "the history of %.*s is not complete, or no history of commits", (int)c->ref.n, c->ref.p);
@@ -176,13 +370,15 @@ static bool list_of_branch(struct staging *s, const struct gitpush_command *c, s
 /* "COMMIT REF" for each commit that has to be judged, parents first. */
 static bool list_commits(struct staging *s, struct buf *list)
 {
-    auto_buf struct buf known = BUF(REFS_MAX), others = BUF(REFS_MAX);
+    auto_buf struct buf known = BUF(REFS_MAX), others = BUF(REFS_MAX), tips = BUF(REFS_MAX);
     struct str rest = {s->push->text.p, s->push->end};
     struct gitpush_command c;
     bool good = known_commits(s, &known, &others);
+    buf_str(&tips, s->moves ? buf_view(&known) : STR("")); /* what a protected branch is already needs no judging */
+    good = good && (!s->moves || pull_objects(s, &known, &others));
     for (int r; good && (r = gitpush_next(&rest, &c)) > GITPUSH_MORE && r != GITPUSH_FLUSH;) {
         if (r != GITPUSH_COMMAND || gitpush_deletes(&c) || !str_starts(c.ref, STR("refs/heads/")) ||
-            !gitpush_protects(s->rules, c.ref))
+            !gitpush_protects(s->rules, c.ref) || has_line(buf_view(&tips), "^", c.new_id))
             continue;
         char name[BRANCH_NAME_MAX + 2];
         snprintf(name, sizeof name, "%.*s", (int)c.ref.n - 11, c.ref.p + 11);
@@ -267,7 +463,8 @@ static bool next_object(struct str *rest, struct str id, struct str *ret)
 static bool describe_commits(struct staging *s, struct str commits)
 {
     static const char *const argv[] = {"git", "cat-file", "--batch", NULL};
-    auto_buf struct buf ids = BUF(LIST_MAX), objects = BUF(COMMITS_MAX), list = BUF(2 * LIST_MAX);
+    auto_buf struct buf ids = BUF(LIST_MAX), objects = BUF(COMMITS_MAX), list = BUF(2 * LIST_MAX),
+                        parents = BUF(LIST_MAX);
     for (struct str rest = commits; rest.n;) {
         struct str line = str_until(&rest, '\n'), id = str_until(&line, ' ');
         buf_printf(&ids, "%.*s\n", (int)id.n, id.p);
@@ -283,8 +480,10 @@ static bool describe_commits(struct staging *s, struct str commits)
         if (!next_object(&from, id, &text) || !read_commit(text, &c))
             return refuse_push(s, "its commits cannot be read");
         buf_printf(&list, "%.*s %.*s %.*s ", (int)id.n, id.p, (int)ref.n, ref.p, (int)c.tree.n, c.tree.p);
-        for (size_t i = 0; i < c.n_parents; i++)
+        for (size_t i = 0; i < c.n_parents; i++) {
             buf_printf(&list, "%s%.*s", i ? "," : "", (int)c.parents[i].n, c.parents[i].p);
+            buf_printf(&parents, "%.*s\n", (int)c.parents[i].n, c.parents[i].p);
+        }
         buf_text(&list, c.n_parents ? "\n" : "-\n");
         put_author(c.author, &author);
         snprintf(path, sizeof path, PUSH_IN_BOX "/commits/%.*s", (int)id.n, id.p);
@@ -293,6 +492,8 @@ static bool describe_commits(struct staging *s, struct str commits)
         if (!good || !buf_ok(&author) || (access(path, F_OK) < 0 && !push_keep(path, buf_view(&author))))
             return refuse_push(s, "what was sent cannot be kept: %s", strerror(errno));
     }
+    if (s->moves && !cut_history(s, commits, buf_view(&parents)))
+        return false;
     return (buf_ok(&list) && push_keep(PUSH_IN_BOX "/list", buf_view(&list))) ||
            refuse_push(s, "what was sent cannot be kept: %s", strerror(errno));
 }
@@ -321,6 +522,8 @@ static bool make_store(struct staging *s)
     buf_free(&text);
     text = BUF(2 * PATH_MAX);
     buf_printf(&text, "%s/objects\n", good ? here : "");
+    if (s->moves) /* whose box could write objects that are not what their names say */
+        return good || refuse_push(s, "what was sent cannot be kept: %s", strerror(errno));
     good = good && push_keep(STORE "/objects/info/alternates", buf_view(&text));
     if (good && access("shallow", F_OK) == 0) /* where the history of the one that is pushed to ends */
         good = push_recall("shallow", &shallow) && push_keep(STORE "/shallow", buf_view(&shallow));
@@ -388,6 +591,80 @@ int push_take(const struct gitpush_rules *rules)
     }
     buf_free(&p.text);
     return status;
+}
+
+/* ---- branches of the repository itself ---- */
+
+/* What is asked for, as the commands of a push. */
+static bool read_moves(struct staging *s, struct push *p)
+{
+    static const char none[] = "0000000000000000000000000000000000000000000000000000000000000000";
+    auto_buf struct buf lines = BUF(GITPUSH_MAX_BYTES);
+    if (!push_recall(MOVES, &lines))
+        return refuse_push(s, "what was asked for cannot be read");
+    for (struct str rest = buf_view(&lines); rest.n;) {
+        auto_buf struct buf command = BUF(8192);
+        struct str id = str_until(&rest, '\n'), ref = str_until(&id, ' ');
+        if (!is_id(id) || !str_starts(ref, STR("refs/heads/")) || !gitpush_protects(s->rules, ref))
+            return refuse_push(s, "a branch or an id that git does not write so");
+        buf_printf(&command, "%.*s %.*s %.*s", (int)id.n, none, (int)id.n, id.p, (int)ref.n, ref.p);
+        gitpush_put(&p->text, 0, buf_view(&command));
+    }
+    p->end = p->text.n;
+    buf_text(&p->text, "0000");
+    return buf_ok(&p->text);
+}
+
+int push_moves(const struct gitpush_rules *rules)
+{
+    struct push p = PUSH_EMPTY;
+    struct staging s = {.rules = rules, .push = &p, .moves = true, .why = "it cannot be kept"};
+    auto_buf struct buf list = BUF(LIST_MAX);
+    (void)signal(SIGPIPE, SIG_IGN);
+    bool good =
+        read_moves(&s, &p) && make_store(&s) && list_commits(&s, &list) && describe_commits(&s, buf_view(&list));
+    buf_free(&p.text);
+    if (good)
+        return PUSH_STAGED;
+    return push_keep(PUSH_IN_BOX "/why", str_of(s.why)) ? PUSH_ANSWERED : PUSH_FAILED;
+}
+
+/* The only line of the list, as hooks_judge() has its words. */
+static int judge_only(char *const *words, char *line)
+{
+    auto_buf struct buf message = BUF(COMMITS_MAX);
+    char path[PATH_MAX], *list[4] = {line, NULL, NULL, NULL};
+    line[strcspn(line, "\n")] = 0;
+    for (size_t i = 1; i < 4; i++) {
+        char *space = strchr(list[i - 1], ' ');
+        if (!space)
+            return CHECK_REFUSED;
+        *space = 0;
+        list[i] = space + 1;
+    }
+    snprintf(path, sizeof path, PUSH_IN_BOX "/commits/%s", list[0]);
+    (void)push_recall(path, &message);
+    struct str rest = buf_view(&message), subject = str_until(&rest, '\n');
+    printf("%s %.*s\n", list[0], (int)(subject.n < 200 ? subject.n : 200), subject.p);
+    char *const judged[] = {words[0], words[1], words[2], list[0], list[2], list[1], list[3], NULL};
+    return hooks_judge(judged);
+}
+
+int push_check(const struct gitpush_rules *rules, char *const *words)
+{
+    auto_buf struct buf upstream = BUF(REFS_MAX), list = BUF(2 * LIST_MAX), why = BUF(LIST_MAX);
+    if (!push_recall(START_IN_BOX "/upstream", &upstream) || !push_keep(UPSTREAM, buf_view(&upstream)) ||
+        !push_keep(MOVES, str_of(words[3])))
+        return CHECK_REFUSED;
+    const int r = push_moves(rules);
+    if (r != PUSH_STAGED || !push_recall(PUSH_IN_BOX "/list", &list)) {
+        (void)push_recall(PUSH_IN_BOX "/why", &why);
+        printf("%s", buf_cstr(&why));
+        return fflush(stdout) == 0 ? CHECK_REFUSED : HOOKS_CANNOT;
+    }
+    if (!list.n)
+        return HOOKS_PASS;
+    return strchr(list.p, '\n') == list.p + list.n - 1 ? judge_only(words, list.p) : PUSH_STAGED;
 }
 
 /* ---- afterwards ---- */

@@ -127,11 +127,16 @@ void project_policy(const struct project_seen *seen, const struct project_contai
         buf_text(out, "    - " PROJECT_SEED " # configuration of a sandbox\n");
     if (seen->precommit)
         buf_text(out, "    - .agent-precommit/user-context.json # what a person told agent-precommit\n");
-    if (seen->git && seen->hooks)
-        buf_text(out, "\n# git has hooks here. To let boxes of branches (pinfold shell --branch NAME) push only what "
-                      "passes them; "
-                      "the\n# project's own session, which writes the repository itself, is refused then:\n"
-                      "# git: { verify: required }\n");
+    if (seen->judges)
+        buf_text(
+            out,
+            "\n# git has hooks here that judge commits: a branch moves only to commits that they have passed, outside "
+            "of the box,\n# whatever makes them. protect_branches: [main] would leave the others alone.\n"
+            "git: { verify: required }\n");
+    else if (seen->git && seen->hooks)
+        buf_text(out,
+                 "\n# If git runs hooks here (core.hooksPath), this lets branches move only to commits that they have "
+                 "passed:\n# git: { verify: required }\n");
     for (size_t i = 0; project_signs[i = next_new(seen, i, cache_of)].file; i++)
         buf_printf(out, "%s#   %s of %s\n",
                    next_new(seen, 0, cache_of) == i

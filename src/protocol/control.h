@@ -52,7 +52,9 @@ enum frame_kind {
     /* B -> P: with one end of a pair (SCM_RIGHTS): a process of the box asks why it may or may not (protocol/inquiry.h) */
     FRAME_INQUIRY,
     /* B -> P: with one end of a pair (SCM_RIGHTS): may this file be written? (protocol/grant.h) */
-    FRAME_GRANT
+    FRAME_GRANT,
+    /* B -> P: with one end of a pair (SCM_RIGHTS): have hooks passed what protected branches move to? (protocol/moves.h) */
+    FRAME_MOVES
 };
 /* What to do with a descriptor that the command gets from the caller (runtime/stdio.c). */
 enum stdio_way {
@@ -135,10 +137,11 @@ enum denial_action {
     DENIAL_CONNECT,
     DENIAL_BIND,
     DENIAL_GIT_CONFIG,
-    DENIAL_MOUNT,     /* of a file system, in a nested user namespace; its kind is the target */
-    DENIAL_NAMESPACE, /* FRAME_BUILT: clone or unshare */
-    DENIAL_OWNER,     /* FRAME_BUILT: the box has no such user or group */
-    DENIAL_EXEC,      /* from here on FRAME_SEEN alone */
-    DENIAL_SIGNAL,    /* the process's number is the target */
-    DENIAL_CALL       /* the filter has no such call, which is the target */
+    DENIAL_GIT_BRANCH, /* a protected branch would move to what hooks have not passed */
+    DENIAL_MOUNT,      /* of a file system, in a nested user namespace; its kind is the target */
+    DENIAL_NAMESPACE,  /* FRAME_BUILT: clone or unshare; or DENIAL_ROOT_MAP is its text */
+    DENIAL_OWNER,      /* FRAME_BUILT: the box has no such user or group */
+    DENIAL_EXEC,       /* from here on FRAME_SEEN alone */
+    DENIAL_SIGNAL,     /* the process's number is the target */
+    DENIAL_CALL        /* the filter has no such call, which is the target */
 };

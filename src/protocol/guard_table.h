@@ -17,7 +17,9 @@ enum guard_rule_kind {
     GUARD_RULE_PIN,       /* text: an absolute path, above a rule or mount: may not be renamed or removed */
     GUARD_RULE_SOCKET,    /* text: a socket of the host that may be connected to */
     /* text: a private tree of the box (/tmp, /dev/shm ...): unrestricted, sockets included, unless KEPT */
-    GUARD_RULE_PRIVATE
+    GUARD_RULE_PRIVATE,
+    /* text: names of protected branches, the last component a pattern; `below`: the repository's directory (git.verify: required) */
+    GUARD_RULE_BRANCH
 };
 
 enum guard_rule_flag {
@@ -50,6 +52,8 @@ static_assert(sizeof(struct guard_rule) == 16, "a plan is read by another progra
  * trees there, too, until the box ends; it refuses if it cannot.
  */
 #define GUARD_TOLD_AT "/proc/self/pinfold-rules"
+/* The text of a DENIAL_NAMESPACE about a map of ids that was opened in root's box, where the kernel refuses every map. */
+#define DENIAL_ROOT_MAP "a map of user 0"
 
 struct guard_table {
     uint32_t n_rules;

@@ -14,7 +14,7 @@
  * Of everything that the two ends say: requests, answers, job images, records of jobs. A session may outlive the program that
  * started it, so another revision is refused by both ends. tests/lint/revision.py knows which files it stands for.
  */
-#define KEEP_REVISION 4u
+#define KEEP_REVISION 5u
 #define KEEP_MAGIC    (0x304b4e50u + (KEEP_REVISION << 24)) /* "PNK4" */
 #define KEEP_MESSAGE  (32u << 10)                           /* of one message, head and payload */
 #define KEEP_MAX      (4u << 20)                            /* of a payload in a memfd */

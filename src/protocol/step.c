@@ -136,11 +136,13 @@ static bool guard_fits(const struct plan_image *p)
         return false;
     for (uint32_t i = 0; i < t->n_rules; i++) {
         const struct guard_rule *r = &t->rules[i];
-        if (r->kind > GUARD_RULE_PRIVATE || !argument_fits(p, TEXT, r->text) || !argument_fits(p, TEXT, r->below))
+        if (r->kind > GUARD_RULE_BRANCH || !argument_fits(p, TEXT, r->text) || !argument_fits(p, TEXT, r->below))
             return false;
         if (r->below && !argument_fits(p, PATH, r->below))
             return false;
-        bool relative = r->kind == GUARD_RULE_NAME || r->kind == GUARD_RULE_HIDE_NAME;
+        bool relative = r->kind == GUARD_RULE_NAME || r->kind == GUARD_RULE_HIDE_NAME || r->kind == GUARD_RULE_BRANCH;
+        if (r->kind == GUARD_RULE_BRANCH && !r->below)
+            return false;
         if (!argument_fits(p, relative ? RELATIVE : PATH, r->text))
             return false;
     }

@@ -103,6 +103,7 @@ static int prepare_for(const struct pinfold_policy *p, const struct engine *engi
     n->facts.uid = getuid();
     n->facts.gid = getgid();
     n->facts.policy = p->policy;
+    n->facts.redirects = ask->redirects;
     n->facts.tool_namespaces = engine->namespaces;
     n->facts.written = world_written(n->mem, p->layers.world.state);
     n->facts.pins = p->pins;

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "backends/engine.h"
 #include "policy/set.h"
+#include "run/agent/agent_login.h"
 #include "run/asked/denied.h"
 #include "run/asked/guess.h"
 #include "run/asked/env_seen.h"
@@ -20,7 +21,7 @@
 #include "run/asked/monitor.h"
 #include "run/asked/reason.h"
 #include "run/layer/cow.h"
-#include "run/agent/agent_login.h"
+#include "run/moves.h"
 #include "run/nested.h"
 #include "run/planned.h"
 #include "run/report.h"
@@ -260,9 +261,9 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
             continue;
         }
         buf_free(&words);
-        words_denial(&r->denials[i], terms->policy, &words);
-        if (r->session)
-            words_in_session(&r->denials[i], r->session, terms->net, &words);
+        (void)words_denial(&r->denials[i], terms->policy, &words);
+        if (terms->start_name)
+            words_in_session(&r->denials[i], terms->start_name, terms->net, &words);
         say(o, PINFOLD_SAY_NOTE, &words);
         said++;
     }
@@ -277,7 +278,8 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
     }
     if (left) {
         buf_free(&words);
-        buf_printf(&words, "%zu more were denied; list them with: pinfold log", left);
+        buf_printf(&words, "%zu more were denied; list %s with: pinfold log", left,
+                   r->denials_dropped ? "the first of them" : "them");
         say(o, PINFOLD_SAY_NOTE, &words);
     }
     say_left(o, r);
@@ -333,7 +335,7 @@ struct run_caller { /* of the callbacks */
 static void denied(void *ctx, const struct denial *d)
 {
     const struct run_caller *c = ctx;
-    say_denied(c->o, d);
+    say_denied(c->o, d, c->policy->policy);
 }
 
 static void question(void *ctx, const struct box_question *q, bool *ret_allow, bool *ret_run)
@@ -430,8 +432,15 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
     spec.answer = inquiry_answer;
     spec.answer_ctx = result->policy;
     cow_notes(&spec, result->layer);
+    struct moves_checker checker;
+    int r = moves_begin(result->policy, spec.start.plan, &checker, e);
+    if (r < 0)
+        return r;
+    spec.moves = checker.socket;
     say_header(o, spec.start.plan, again);
-    return box_run(&spec, &result->box, e);
+    r = box_run(&spec, &result->box, e);
+    moves_end(&checker);
+    return r;
 }
 
 /*
@@ -560,6 +569,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
         return tell(error, &e, r);
     }
     result->terms = box_terms(result->prepared.plan);
+    result->terms.offer = denied_offer;
     if (!o.argv[0]) { /* the plan's memory with its words is given back; what is reported of the image stays */
         static const char *const unknown[] = {"the image's command", NULL};
         const struct plan *plan = result->prepared.plan;

@@ -388,8 +388,11 @@ static int refuse_kernels(const struct policy *p, struct err *e)
     char said[512];
 
     if (is_kernels(p->workspace) || path_at_or_below(p->workspace, "/dev"))
-        return err_say(e, ERR_POLICY, "workspace '%s' (%s): a kernel file system cannot be the workspace", p->workspace,
-                       policy_origin(p, p->workspace_origin, said, sizeof said));
+        return err_say(
+            e, ERR_POLICY,
+            "workspace '%s' (%s): every box has its own /proc, /sys and /dev (with /dev/shm), so nothing in them "
+            "can be the workspace; change to another directory, or use --workspace DIR",
+            p->workspace, policy_origin(p, p->workspace_origin, said, sizeof said));
     for (size_t i = 0; i < p->n_paths; i++) {
         const struct path_rule *r = &p->paths[i];
         if ((r->access == PATH_RW || r->access == PATH_CACHE) && !r->any_depth && is_kernels(r->path))

@@ -376,9 +376,16 @@ static const char *port_of(const char *target)
     return colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1) ? colon : "";
 }
 
+/* What follows is the remedy. */
+static void begin_offer(struct buf *out, size_t *ret_offer)
+{
+    buf_text(out, "; ");
+    *ret_offer = out->n;
+}
+
 /* A host that no line suggests to allow, whatever refused it. */
 #define OF_METADATA "it hands out a machine's credentials: give the command some of its own"
-static bool never_allowed(const char *target, struct buf *out)
+static bool never_allowed(const char *target, struct buf *out, size_t *ret_offer)
 {
     struct host h;
     uint16_t port;
@@ -387,69 +394,81 @@ static bool never_allowed(const char *target, struct buf *out)
     const bool address = h.kind == HOST_ADDR;
     const bool local = !address && (same(h.name, "localhost") || str_ends(str_of(h.name), STR(".localhost")));
     const enum addr_class class = address ? addr_classify(&h.addr) : local ? ADDR_LOOPBACK : ADDR_PUBLIC;
+    if (class != ADDR_METADATA && class != ADDR_LOOPBACK)
+        return false;
+    begin_offer(out, ret_offer);
     if (class == ADDR_METADATA)
-        buf_text(out, "; " OF_METADATA);
-    else if (class == ADDR_LOOPBACK)
-        buf_printf(out, "; for a service of this machine: --reach %s:%u", target[0] == '[' ? "[::1]" : "127.0.0.1",
-                   port);
-    return class == ADDR_METADATA || class == ADDR_LOOPBACK;
+        buf_text(out, OF_METADATA);
+    else
+        buf_printf(out, "for a service of this machine: --reach %s:%u", target[0] == '[' ? "[::1]" : "127.0.0.1", port);
+    return true;
 }
 
 /* What the address is that a name led to, and what would open that one: rules for names never do. */
-static bool address_remedy(const struct denial *d, struct buf *out)
+static bool address_remedy(const struct denial *d, struct buf *out, size_t *ret_offer)
 {
     static const char *const opened[] = {EGRESS_AT_PRIVATE, EGRESS_AT_RESERVED, EGRESS_AT_OWN};
     const char *at = d->address ? d->address : "", *port = port_of(d->target);
     if (str_starts(str_of(d->rule), str_of(EGRESS_AT_LOOPBACK))) {
         bool v6 = strchr(at, ':') != NULL;
-        buf_printf(out, "%s); for a service of this machine: --reach %s%s", EGRESS_AT_LOOPBACK,
-                   v6 ? "[::1]" : "127.0.0.1", *port ? port : ":PORT");
+        buf_text(out, EGRESS_AT_LOOPBACK ")");
+        begin_offer(out, ret_offer);
+        buf_printf(out, "for a service of this machine: --reach %s%s", v6 ? "[::1]" : "127.0.0.1",
+                   *port ? port : ":PORT");
         return true;
     }
     if (str_starts(str_of(d->rule), str_of(EGRESS_AT_METADATA))) {
-        buf_text(out, EGRESS_AT_METADATA "); " OF_METADATA);
+        buf_text(out, EGRESS_AT_METADATA ")");
+        begin_offer(out, ret_offer);
+        buf_text(out, OF_METADATA);
         return true;
     }
     for (size_t i = 0; i < sizeof opened / sizeof *opened; i++) {
         if (!*at || !str_starts(str_of(d->rule), str_of(opened[i])))
             continue;
-        buf_printf(out, strchr(at, ':') ? "%s); allow with --allow [%s]%s" : "%s); allow with --allow %s%s", opened[i],
-                   at, port);
+        buf_printf(out, "%s)", opened[i]);
+        begin_offer(out, ret_offer);
+        buf_printf(out, strchr(at, ':') ? "allow with --allow [%s]%s" : "allow with --allow %s%s", at, port);
         return true;
     }
     return false;
 }
 
 /* A port that carries one protocol alone. */
-static bool protocol_remedy(const struct denial *d, struct buf *out)
+static bool protocol_remedy(const struct denial *d, struct buf *out, size_t *ret_offer)
 {
     if (!same(d->rule, EGRESS_ONLY_TLS) && !same(d->rule, EGRESS_ONLY_HTTP))
         return false;
-    buf_printf(out, "%s); allow other protocols with --allow ", d->rule);
+    buf_printf(out, "%s)", d->rule);
+    begin_offer(out, ret_offer);
+    buf_text(out, "allow other protocols with --allow ");
     words_safe(out, d->target);
     buf_text(out, "/tcp");
     return true;
 }
 
-static void network_remedy(const struct denial *d, struct buf *out)
+static void network_remedy(const struct denial *d, struct buf *out, size_t *ret_offer)
 {
     static const char *const by_default[] = {"default", "the answer was no", "nobody answered in time",
                                              "nobody could be asked", "too many open questions"};
-    if (address_remedy(d, out) || protocol_remedy(d, out))
+    if (address_remedy(d, out, ret_offer) || protocol_remedy(d, out, ret_offer))
         return;
     words_safe(out, d->rule);
     if (d->ruled) {
         buf_text(out, ", ");
         words_safe(out, d->origin ? d->origin : "");
-        buf_text(out, "); a deny rule overrides every --allow: remove the deny rule to allow it");
+        buf_char(out, ')');
+        begin_offer(out, ret_offer);
+        buf_text(out, "a deny rule overrides every --allow: remove the deny rule to allow it");
         return;
     }
     buf_text(out, ")");
-    if (never_allowed(d->target, out))
+    if (never_allowed(d->target, out, ret_offer))
         return;
     for (size_t i = 0; i < sizeof by_default / sizeof *by_default; i++) {
         if (same(d->rule, by_default[i])) {
-            buf_text(out, "; allow with --allow ");
+            begin_offer(out, ret_offer);
+            buf_text(out, "allow with --allow ");
             words_safe(out, d->target);
         }
     }
@@ -503,13 +522,17 @@ static void rule_remedy(const struct denial *d, struct buf *out)
 }
 
 /* A place that is read-only because no rule makes it writable, which the caller could change: the nearest remedy. */
-static void read_only_place(const struct denial *d, const struct policy *policy, struct buf *out)
+static void read_only_place(const struct denial *d, const struct policy *policy, struct buf *out, size_t *ret_offer)
 {
     const struct path_rule *rule = NULL;
     bool itself = same(d->action, "write") || same(d->action, "change");
     size_t n = itself ? strlen(d->target) : (size_t)(strrchr(d->target, '/') - d->target);
     char dir[4096], origin[512];
 
+    if (path_git_directory(d->target)) { /* git writes in many places of it */
+        n = path_git_directory(d->target);
+        itself = false;
+    }
     snprintf(dir, sizeof dir, "%.*s", (int)(n ? n : 1), d->target);
     buf_printf(out, "file: %s '", d->action);
     words_safe(out, d->target);
@@ -521,14 +544,19 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
     if (policy && policy_access(policy, d->target, &rule) == PATH_RO && rule) {
         buf_text(out, "' failed: it is read-only in the box (");
         words_safe(out, policy_origin(policy, rule->origin, origin, sizeof origin));
-        buf_text(out, "); change that rule to rw to allow it");
+        buf_char(out, ')');
+        begin_offer(out, ret_offer);
+        buf_text(out, "change that rule to rw to allow it");
         return;
     }
     if (in_kernels_tree(d->target)) {
-        buf_text(out, "' failed: it is the kernel's, and read-only in every box; do it outside the box");
+        buf_text(out, "' failed: it is the kernel's, and read-only in every box");
+        begin_offer(out, ret_offer);
+        buf_text(out, "do it outside the box");
         return;
     }
-    buf_text(out, "' failed: it is outside the workspace, and read-only in the box; ");
+    buf_text(out, "' failed: it is outside the workspace, and read-only in the box");
+    begin_offer(out, ret_offer);
     const char *home = getenv("HOME");
     if (!itself &&
         (!n || !strchr(dir + 1, '/') || (home && path_at_or_below(home, dir)))) { /* that would be too much to allow */
@@ -572,7 +600,7 @@ static void put_target(const char *target, struct buf *out)
 }
 
 /* A refusal that raised no event: what the command's own error text leads to, or what the monitor saw. */
-static void words_guess(const struct denial *d, struct buf *out)
+static void words_guess(const struct denial *d, struct buf *out, size_t *ret_offer)
 {
     buf_printf(out, "%s: %s%s '", d->kind, d->guess ? "probably " : "", d->action);
     put_target(d->target, out);
@@ -582,103 +610,64 @@ static void words_guess(const struct denial *d, struct buf *out)
     words_safe(out, d->rule);
     buf_text(out, ", ");
     words_safe(out, d->origin);
-    buf_text(out, d->remedy ? "); " : ")");
+    buf_char(out, ')');
+    if (!d->remedy)
+        return;
+    begin_offer(out, ret_offer);
     if (d->option)
         buf_text(out, "allow with ");
-    words_safe(out, d->remedy ? d->remedy : "");
+    words_safe(out, d->remedy);
 }
 
 /* What would have let the agent's filter pass it. */
-static void agent_denial(const struct denial *d, struct buf *out)
+static void agent_denial(const struct denial *d, struct buf *out, size_t *ret_offer)
 {
+    const char *offer =
+        same(d->kind, "gpg-agent") && same(d->why, GPG_WHY_KEY) ? "allow the key with --gpg-agent KEY"
+        : same(d->why, SSH_WHY_KEY)                             ? "allow the key with --ssh-agent KEY"
+        : same(d->why, SSH_WHY_HOST)
+            ? "allow the host with --ssh-agent KEY=HOST, and connect to it once outside the box so that "
+              "known_hosts has its key"
+        : same(d->why, SSH_WHY_OTHER_HOST) ? "allow it with --ssh-agent KEY=HOST"
+        : same(d->why, SSH_WHY_NOT_GIT)    ? "allow it with --ssh-agent KEY=git"
+                                           : NULL;
     buf_printf(out, "%s: %s '", d->kind, d->action);
     words_safe(out, d->target);
     buf_text(out, "' denied: ");
     words_safe(out, d->why ? d->why : d->rule);
-    if (same(d->kind, "gpg-agent") && same(d->why, GPG_WHY_KEY))
-        buf_text(out, "; allow the key with --gpg-agent KEY");
-    else if (same(d->why, SSH_WHY_KEY))
-        buf_text(out, "; allow the key with --ssh-agent KEY");
-    else if (same(d->why, SSH_WHY_HOST))
-        buf_text(out, "; allow the host with --ssh-agent KEY=HOST, and connect to it once outside the box so that "
-                      "known_hosts has its key");
-    else if (same(d->why, SSH_WHY_OTHER_HOST))
-        buf_text(out, "; allow it with --ssh-agent KEY=HOST");
-    else if (same(d->why, SSH_WHY_NOT_GIT))
-        buf_text(out, "; allow it with --ssh-agent KEY=git");
+    if (!offer)
+        return;
+    begin_offer(out, ret_offer);
+    buf_text(out, offer);
 }
 
-void words_denial(const struct denial *d, const struct policy *policy, struct buf *out)
+/* A protected branch that hooks keep where it is. */
+static void branch_denial(const struct denial *d, struct buf *out, size_t *ret_offer)
 {
-    if (d->guess || (d->seen && !same(d->how, "none"))) {
-        words_guess(d, out);
-        return;
-    }
-    if (same(d->kind, "file") && same(d->action, "owner")) {
-        buf_text(out, "file: the owner of '");
-        words_safe(out, d->target);
-        buf_text(out, "' was not changed: the box has no other users and groups than the command's own; change it "
-                      "outside the box");
-        return;
-    }
-    if (same(d->kind, "file") && same(d->how, "mount") && d->target[0] == '/') {
-        read_only_place(d, policy, out);
-        return;
-    }
-    if (same(d->kind, "namespace")) {
-        buf_text(out,
-                 "namespace: the command failed after it tried to create a namespace (browsers and other sandboxes "
-                 "do), which the box refuses; allow with --allow-nested-userns, which opens more of the kernel to "
-                 "the command; hidden and guarded names hold there, too");
-        return;
-    }
-    if (same(d->kind, "network") && same(d->action, "dial")) { /* the rules allow it: no option would help */
-        buf_text(out, "network: '");
-        words_safe(out, d->target);
-        buf_text(out, "' is allowed but was not reached: ");
-        words_safe(out, d->rule);
-        return;
-    }
-    if (same(d->kind, "network") && same(d->how, "none")) {
-        buf_text(out, "network: the command failed after it tried to use a network; the box has none (");
-        words_safe(out, d->origin);
-        buf_text(out, "); allow hosts with --allow HOST");
-        return;
-    }
-    if (same(d->kind, "ssh-agent") || same(d->kind, "gpg-agent")) {
-        agent_denial(d, out);
-        return;
-    }
-    buf_printf(out, "%s: %s '", d->kind, d->action);
+    buf_text(out, "git: '");
     words_safe(out, d->target);
-    buf_text(out, "' denied (");
-    if (same(d->kind, "network")) {
-        network_remedy(d, out);
+    buf_text(out, "' stays as it is (");
+    words_safe(out, d->rule);
+    buf_text(out, ", ");
+    words_safe(out, d->origin);
+    buf_text(out, "): ");
+    words_safe(out, d->why ? d->why : "its commits were not passed");
+    if (!d->remedy)
         return;
-    }
-    words_safe(out, d->rule ? d->rule : "default");
-    if (d->origin && !same(d->origin, d->rule)) {
-        buf_text(out, ", ");
-        words_safe(out, d->origin);
-    }
-    if (d->why) {
-        buf_text(out, ": ");
-        words_safe(out, d->why);
-    }
-    buf_text(out, "); ");
+    begin_offer(out, ret_offer);
+    words_safe(out, d->remedy);
+}
+
+/* What allows a refusal by a rule, after the sentence's beginning. */
+static void rule_offer(const struct denial *d, const struct policy *policy, struct buf *out)
+{
     if (d->origin && strstr(d->origin, OWN_ORIGIN)) {
         buf_text(out, "it cannot be changed in a box; change it outside");
-        return;
-    }
-    if (d->origin && strstr(d->origin, ENV_ORIGIN)) {
+    } else if (d->origin && strstr(d->origin, ENV_ORIGIN)) {
         buf_text(out, "show such files with --env-files");
-        return;
-    }
-    if (same(d->kind, "file") && same(d->action, "mount")) {
+    } else if (same(d->kind, "file") && same(d->action, "mount")) {
         buf_text(out, "no option allows it: mount a directory instead, or do the mount outside the box");
-        return;
-    }
-    if (same(d->kind, "socket")) {
+    } else if (same(d->kind, "socket")) {
         buf_text(out, "allow with --unix-socket ");
         words_safe(out, d->target);
     } else if (same(d->origin, "built in") && d->rule && d->rule[0] == '/') {
@@ -697,6 +686,79 @@ void words_denial(const struct denial *d, const struct policy *policy, struct bu
     }
 }
 
+/* Of kinds that are no rule's; false: it is one. */
+static bool special_denial(const struct denial *d, const struct policy *policy, struct buf *out, size_t *ret_offer)
+{
+    if (d->guess || (d->seen && !same(d->how, "none"))) {
+        words_guess(d, out, ret_offer);
+    } else if (same(d->kind, "file") && same(d->action, "owner")) {
+        buf_text(out, "file: the owner of '");
+        words_safe(out, d->target);
+        buf_text(out, "' was not changed: the box has no other users and groups than the command's own");
+        begin_offer(out, ret_offer);
+        buf_text(out, "change it outside the box");
+    } else if (same(d->kind, "file") && same(d->how, "mount") && d->target[0] == '/') {
+        read_only_place(d, policy, out, ret_offer);
+    } else if (same(d->action, "git-branch")) {
+        branch_denial(d, out, ret_offer);
+    } else if (same(d->kind, "namespace") && same(d->action, "map")) {
+        buf_text(out, "namespace: the command failed after it tried to map ids in a namespace of its own (browsers and "
+                      "other sandboxes do): without CAP_SETFCAP the kernel does not map root a second time");
+        begin_offer(out, ret_offer);
+        buf_text(out,
+                 "start pinfold as an ordinary user; for browsers another user in the box is enough: --user 1000:1000");
+    } else if (same(d->kind, "namespace")) {
+        buf_text(out, "namespace: the command failed after it tried to create a namespace (browsers and other "
+                      "sandboxes do), which the box refuses");
+        begin_offer(out, ret_offer);
+        buf_text(out, "allow with --allow-nested-userns, which opens more of the kernel to the command; hidden and "
+                      "guarded names hold there, too");
+    } else if (same(d->kind, "network") && same(d->action, "dial")) { /* the rules allow it: no option would help */
+        buf_text(out, "network: '");
+        words_safe(out, d->target);
+        buf_text(out, "' is allowed but was not reached: ");
+        words_safe(out, d->rule);
+    } else if (same(d->kind, "network") && same(d->how, "none")) {
+        buf_text(out, "network: the command failed after it tried to use a network; the box has none (");
+        words_safe(out, d->origin);
+        buf_char(out, ')');
+        begin_offer(out, ret_offer);
+        buf_text(out, "allow hosts with --allow HOST");
+    } else if (same(d->kind, "ssh-agent") || same(d->kind, "gpg-agent")) {
+        agent_denial(d, out, ret_offer);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+size_t words_denial(const struct denial *d, const struct policy *policy, struct buf *out)
+{
+    size_t offer = 0;
+    if (special_denial(d, policy, out, &offer))
+        return offer ? offer : out->n;
+    buf_printf(out, "%s: %s '", d->kind, d->action);
+    words_safe(out, d->target);
+    buf_text(out, "' denied (");
+    if (same(d->kind, "network")) {
+        network_remedy(d, out, &offer);
+        return offer ? offer : out->n;
+    }
+    words_safe(out, d->rule ? d->rule : "default");
+    if (d->origin && !same(d->origin, d->rule)) {
+        buf_text(out, ", ");
+        words_safe(out, d->origin);
+    }
+    if (d->why) {
+        buf_text(out, ": ");
+        words_safe(out, d->why);
+    }
+    buf_char(out, ')');
+    begin_offer(out, &offer);
+    rule_offer(d, policy, out);
+    return offer;
+}
+
 /* The option that a sentence offers, after "with" or a colon; "" if none. */
 static void offered_option(const char *sentence, char name[32])
 {
@@ -712,6 +774,7 @@ static void offered_option(const char *sentence, char name[32])
 void words_in_session(const struct denial *d, const char *session, enum net_mode net, struct buf *out)
 {
     const struct pinfold_option_info *o = NULL;
+    auto_buf struct buf way = BUF(1024);
     char name[32];
     offered_option(buf_cstr(out), name);
     for (size_t i = 0; name[0] && (o = pinfold_option_at(i)) != NULL; i++) {
@@ -721,16 +784,18 @@ void words_in_session(const struct denial *d, const char *session, enum net_mode
     if (!o)
         return;
     if (same(name, "allow") && same(d->kind, "network") && net == NET_ALLOW) {
-        buf_text(out, " (an option of: pinfold session update '");
-        words_safe(out, session);
-        buf_text(out, "')");
+        buf_text(&way, " (an option of: pinfold session update '");
+        words_safe(&way, session);
+        buf_text(&way, "')");
     } else if (str_starts(str_of(session), STR("agent-sandbox-"))) { /* of a project, which starts it from its policy */
-        buf_printf(out, " (in .pinfold/policy.yaml: %s; then end the session: pinfold stop)", o->key);
+        buf_printf(&way, " (in .pinfold/policy.yaml: %s; then end the session: pinfold stop)", o->key);
     } else {
-        buf_text(out, " (an option of: pinfold session start '");
-        words_safe(out, session);
-        buf_text(out, "' --as-before --recreate)");
+        buf_text(&way, " (an option of: pinfold session start '");
+        words_safe(&way, session);
+        buf_text(&way, "' --as-before --recreate)");
     }
+    if (buf_ok(&way) && !str_ends(buf_view(out), buf_view(&way))) /* a remedy may have said so itself */
+        buf_str(out, buf_view(&way));
 }
 
 void words_left(const struct left_behind *l, struct buf *out)

@@ -25,8 +25,8 @@ void words_errors(const struct box_result *r, const char *command, struct buf *o
 void words_limit(const struct box_result *r, const struct limits *l, struct buf *out);
 /* What a box leaves: one line. */
 void words_left(const struct left_behind *l, struct buf *out);
-/* `policy`: for the names that it guards; or NULL. */
-void words_denial(const struct denial *d, const struct policy *policy, struct buf *out);
+/* `policy`: for the names that it guards; or NULL. Returns where in `out` the remedy begins; out->n: it has none. */
+size_t words_denial(const struct denial *d, const struct policy *policy, struct buf *out);
 
 /* How a session gets the option that such a sentence ends with: its own commands have none of the policy's. */
 void words_in_session(const struct denial *d, const char *session, enum net_mode net, struct buf *out);

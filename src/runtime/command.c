@@ -49,15 +49,21 @@ static uint64_t counter(const char *text, const char *group, const char *name)
     return v;
 }
 
-/* Whether the box tried to use a network that it does not have: an unreachable address, or a resolver at a loopback
-   address. The kernel counts both, so nothing needs watching; called only for a command that failed. */
+/* An unreachable address, or a resolver at a loopback address. */
+bool counts_network_tries(const char *text)
+{
+    return counter(text, "Ip: ", "OutNoRoutes") || counter(text, "Udp: ", "NoPorts");
+}
+
+/* Whether the box tried to use a network that it does not have. The kernel counts that, so nothing needs watching; called only for a
+   command that failed. */
 static bool looked_for_network(void)
 {
     char text[4096];
     own_fd int fd = sys_openat(AT_FDCWD, "/proc/net/snmp", O_RDONLY | O_CLOEXEC, 0);
     long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
     text[n < 0 ? 0 : n] = 0;
-    return counter(text, "Ip: ", "OutNoRoutes") || counter(text, "Udp: ", "NoPorts");
+    return counts_network_tries(text);
 }
 
 int report_exit(int control, const struct job *job, int status, const struct rusage *u)

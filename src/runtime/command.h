@@ -33,5 +33,8 @@ _Noreturn void init_leave(const struct runner *r, int status);
 /* 0, or -errno if pinfold could not be told. */
 int report_exit(int control, const struct job *job, int status, const struct rusage *usage);
 
+/* Whether a network namespace has counted tries to use a network that it does not have: the text of its /proc/net/snmp. */
+bool counts_network_tries(const char *text);
+
 /* hunt.c: for boxes without a pid namespace. Sends `signal` to every descendant of this process. */
 bool hunt(const struct runner *r, int signal);

@@ -112,11 +112,13 @@ static void note_line(void *ctx, enum pinfold_say what, const char *sentence)
 /* What was denied to a job that has ended, as after a command that was waited for. */
 static char *denied_to(struct pinfold_session *s, uint32_t job)
 {
-    const struct keep_request q = {.op = KEEP_DENIALS, .job = job, .b = 1};
+    const struct keep_request q = {.op = KEEP_DENIALS, .job = job, .b = KEEP_OF_JOB};
     auto_buf struct buf notes = BUF(1u << 20), said = BUF(KEEP_MAX);
     const char *const argv[] = {"job", NULL};
     const struct pinfold_run_options say = {.size = sizeof say, .argv = argv, .say = note_line, .say_ctx = &notes};
     struct pinfold_result result = {.terms.limits = &s->limits, .box.end = BOX_EXITED};
+    result.terms.net = s->record.net;
+    result.terms.start_name = s->record.scope && s->record.scope[0] ? NULL : s->record.name;
     struct err ignored = {0};
     auto_fd int fd = place_connect(&s->place);
     if (fd < 0 || ask_send(fd, q, STR(""), NULL, 0, &ignored) < 0 || ask_answer(fd, NULL, &said, &ignored) < 0)

@@ -11,7 +11,7 @@
 
 extern char **environ;
 
-/* The options as they were; NULL if a variable's value, which is in the digest, was not written down. */
+/* The options as they were, without values of variables, which were not written down; NULL without memory. */
 static const struct pinfold_option *options_again(const struct record *r, struct pinfold_policy_options *po,
                                                   struct arena *mem)
 {
@@ -21,8 +21,10 @@ static const struct pinfold_option *options_again(const struct record *r, struct
     for (size_t i = 0; list && i < r->n_asked; i++) {
         const struct asked_option *a = &r->asked[i];
         bool skip = !a->name;
-        if (a->unkept)
-            return NULL;
+        if (a->unkept) {
+            list[n++] = (struct pinfold_option){"env", arena_printf(mem, "%s=", a->value)};
+            continue;
+        }
         for (size_t k = 0; !skip && k < sizeof own / sizeof *own; k++)
             skip = same(a->name, own[k]);
         if (skip)
@@ -34,7 +36,7 @@ static const struct pinfold_option *options_again(const struct record *r, struct
         else
             list[n++] = (struct pinfold_option){a->name, a->value};
     }
-    return list;
+    return arena_failed(mem) ? NULL : list;
 }
 
 static bool is_the_same(const struct pinfold_policy *p, const struct record *r)
@@ -62,7 +64,8 @@ void session_guess(const struct pinfold_session *s, const struct pinfold_exec_op
     struct pinfold_policy *policy = NULL;
     if (!mem || !(po.options = options_again(r, &po, mem)) || pinfold_policy_load(&po, &policy, NULL) < 0)
         return;
-    struct pinfold_result planned = {.policy = policy, .session = result->session, .box = result->box};
+    struct pinfold_result planned = {
+        .policy = policy, .session = result->session, .box = result->box, .terms = result->terms};
     ask.cwd = o->cwd ? o->cwd : r->cwd;
     ask.cwd_said = true;
     if (is_the_same(policy, r) && storage_plan(&s->place, &ask, mem, &ignored) == 0 &&

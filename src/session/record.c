@@ -29,6 +29,7 @@
     X(engine, "engine")                                                                                                \
     X(policy_digest, "policy")                                                                                         \
     X(plan_digest, "plan")                                                                                             \
+    X(values_digest, "values")                                                                                         \
     X(workspace, "workspace")                                                                                          \
     X(cwd, "cwd")                                                                                                      \
     X(profile, "profile")                                                                                              \
@@ -134,11 +135,18 @@ int record_inherit(struct record *r, const struct record *before, struct arena *
     return 0;
 }
 
+void record_values(const struct record *r, const struct policy *policy, char ret[65])
+{
+    char salt[96];
+    snprintf(salt, sizeof salt, "%llu %d %s", (unsigned long long)r->created, r->pid, r->boot ? r->boot : "");
+    policy_values_digest(policy, salt, ret);
+}
+
 int record_make(const struct session_place *p, const struct plan *plan, struct arena *mem, struct record *ret,
                 struct err *e)
 {
     const struct limits *l = &plan->policy->limits;
-    char boot[40], machine[80];
+    char boot[40], machine[80], values[65];
     owner_boot(boot);
     owner_machine(machine);
     *ret = (struct record){.name = p->name,
@@ -169,6 +177,8 @@ int record_make(const struct session_place *p, const struct plan *plan, struct a
                            .monitor = plan->policy->monitor ? "yes" : "",
                            .hidden_once = replaced_watch(plan, mem),
                            .image = plan->facts->image ? plan->facts->image->id : ""};
+    record_values(ret, plan->policy, values);
+    ret->values_digest = arena_text(mem, values);
     return make_kept(plan, mem, ret) < 0 || arena_failed(mem)
                ? err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read the session's record")
                : 0;

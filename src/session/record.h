@@ -31,6 +31,7 @@ struct record {
     const char *boot; /* the boot id */
     uint64_t created; /* seconds since 1970 */
     const char *engine, *policy_digest, *plan_digest, *workspace, *cwd, *profile;
+    const char *values_digest; /* of its variables, which the policy's digest leaves out; "": of an earlier version */
     enum tier tier;
     enum net_mode net;
     features lost;
@@ -54,6 +55,8 @@ struct record {
 /* A record with this process as the owner of a session under `plan`, whose digests must exist. */
 int record_make(const struct session_place *p, const struct plan *plan, struct arena *mem, struct record *ret,
                 struct err *e);
+/* What values_digest is for the values of this policy, in this session. */
+void record_values(const struct record *r, const struct policy *policy, char ret[65]);
 /* One more of `asked`; -ENOMEM with a message. Text is borrowed. */
 int record_add_asked(struct record *r, const char *name, const char *value, bool unkept, struct arena *mem,
                      struct err *e);

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "run/asked/denied.h"
 #include "run/asked/inquiry.h"
 #include "run/asked/monitor.h"
 #include "run/report.h"
@@ -31,6 +32,7 @@
 #include "session/inside.h"
 #include "run/planned.h"
 #include "run/keys/ssh.h"
+#include "run/moves.h"
 #include "run/nested.h"
 #include "session/storage.h"
 #include "run/layer/cow.h"
@@ -264,7 +266,10 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     keep.box.ssh = ssh_box(ssh);
     keep.box.gpg = gpg_box(ssh);
-    struct monitoring monitoring = {.policy = b->policy, .plan = prepared->plan};
+    const bool owned = b->place->scope && b->place->scope[0];
+    struct monitoring monitoring = {
+        .policy = b->policy, .plan = prepared->plan, .start_name = owned ? NULL : b->place->name};
+    keep.box.offer = denied_offer;
     if (b->policy->policy->monitor) {
         keep.box.explain = monitor_explain;
         keep.box.explain_ctx = &monitoring;
@@ -284,7 +289,14 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
     if (arena_failed(mem))
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     arena_trim(mem);
-    return sessiond_run(&keep, e);
+    struct moves_checker checker;
+    int r = moves_begin(b->policy, prepared->plan, &checker, e);
+    if (r < 0)
+        return r;
+    keep.box.moves = checker.socket;
+    r = sessiond_run(&keep, e);
+    moves_end(&checker);
+    return r;
 }
 
 /* By which the session can be started again, with its policy made anew. */
@@ -502,7 +514,7 @@ enum { FOUND, OTHER_POLICY, OTHER_IMAGE, OTHER_VERSION, OTHER_LAYER, NOT_THERE }
 /* Whether what was asked for is what the session runs under; an image's name may have come to mean another one. */
 static int compare(const struct pinfold_session *s, const struct policy *policy, int *ret, struct err *e)
 {
-    char digest[65];
+    char digest[65], values[65];
     const char *asked = policy->engine, *id = NULL;
     const char *name = asked && !same(asked, "auto") ? asked : s->record.engine;
     const struct engine *engine = engine_by_name(name);
@@ -512,6 +524,10 @@ static int compare(const struct pinfold_session *s, const struct policy *policy,
     if (r < 0)
         return r;
     *ret = same(digest, s->record.policy_digest) ? FOUND : OTHER_POLICY;
+    record_values(&s->record, policy, values);
+    const char *kept = s->record.values_digest;
+    if (*ret == FOUND && kept && kept[0] && !same(values, kept))
+        *ret = OTHER_POLICY;
     if (*ret == FOUND || !id || !s->record.image || same(id, s->record.image))
         return 0;
     r = policy_digest(policy, name, s->record.image, digest, e);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "run/asked/denied.h"
 #include "run/asked/guess.h"
 #include "run/report.h"
 #include "session/said.h"
@@ -95,10 +96,13 @@ static void ask_denials(struct pinfold_result *result)
     auto_buf struct buf said = BUF(KEEP_MAX);
     struct keep_answer answer = {0};
     struct err ignored = {0};
-    if (!r->command || !result->place)
+    if ((!r->command && !result->shell) || !result->place)
         return;
     auto_fd int fd = place_connect(result->place);
-    const struct keep_request q = {.op = KEEP_DENIALS, .job = r->command, .number = result->began};
+    const struct keep_request q = {.op = KEEP_DENIALS,
+                                   .job = result->shell ? result->shell : r->command,
+                                   .b = result->shell ? KEEP_OF_SHELL : 0,
+                                   .number = result->began};
     if (fd < 0 || ask_send(fd, q, STR(""), NULL, 0, &ignored) < 0 || ask_answer(fd, &answer, &said, &ignored) < 0)
         return;
     denied_read(r, &said, box_result_status(r) != 0);
@@ -117,6 +121,12 @@ static const struct session_place *place_copy(const struct pinfold_session *s, s
     p->run = arena_text(mem, s->place.run);
     p->state = arena_text(mem, s->place.state);
     return p->run && p->state ? p : NULL;
+}
+
+/* A session with an owner of its own is no matter of the command line. */
+static const char *start_name(const struct record *r, struct arena *mem)
+{
+    return r->scope && r->scope[0] ? NULL : arena_text(mem, r->name);
 }
 
 /* What the session's record says of its box. The result may outlive the session's object, so that it is copied. */
@@ -140,7 +150,9 @@ static bool take_terms(const struct pinfold_session *s, const struct limits *lim
                               .lost = r->lost,
                               .monitor = r->monitor && r->monitor[0],
                               .enforced = enforced,
-                              .n_enforced = r->n_enforced};
+                              .n_enforced = r->n_enforced,
+                              .start_name = start_name(r, mem),
+                              .offer = denied_offer};
     return !arena_failed(mem);
 }
 
@@ -263,7 +275,7 @@ int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_opti
                          .send = send_command,
                          .send_ctx = &sending};
     if (o.shell)
-        r = shell_exec(session, &o, result->terms.limits, stdio, &result->box, &result->note, &e);
+        r = shell_exec(session, &o, result->terms.limits, stdio, &result->box, &result->note, &result->shell, &e);
     else
         r = box_exec(&x, &result->box, &e);
     result->box.session = result->session;

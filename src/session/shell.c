@@ -104,7 +104,7 @@ static int ask_for_shell(const struct pinfold_exec_options *o, int conn, struct 
     return ask_send(conn, (struct keep_request){.op = KEEP_SHELL}, buf_view(&both), NULL, 0, e);
 }
 
-static int take_ends(struct run *r, uint32_t *ret_how, struct err *e)
+static int take_ends(struct run *r, uint32_t *ret_how, uint32_t *ret_shell, struct err *e)
 {
     struct {
         struct frame f;
@@ -138,6 +138,7 @@ static int take_ends(struct run *r, uint32_t *ret_how, struct err *e)
     r->streams[0].from = fds[1];
     r->streams[1].from = fds[2];
     *ret_how = m.f.c;
+    *ret_shell = m.f.b;
     return 0;
 }
 
@@ -336,7 +337,7 @@ static void conclude(struct run *r)
 }
 
 int shell_exec(struct pinfold_session *s, const struct pinfold_exec_options *o, const struct limits *limits,
-               const int stdio[3], struct box_result *ret, const char **ret_note, struct err *e)
+               const int stdio[3], struct box_result *ret, const char **ret_note, uint32_t *ret_shell, struct err *e)
 {
     const size_t max = o->capture_max ? o->capture_max : DEFAULT_CAPTURE;
     struct run r = {.o = o, .result = ret, .text = BUF(MAX_TEXT), .conn = -1, .commands = -1, .deadline = NEVER};
@@ -355,7 +356,7 @@ int shell_exec(struct pinfold_session *s, const struct pinfold_exec_options *o, 
     if (no == 0)
         no = ask_for_shell(o, r.conn, e);
     if (no == 0)
-        no = take_ends(&r, &how, e);
+        no = take_ends(&r, &how, ret_shell, e);
     const uint64_t began = now_us();
     if (limits->timeout.value < NEVER / 2000)
         r.deadline = began + limits->timeout.value * 1000;

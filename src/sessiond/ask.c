@@ -153,7 +153,7 @@ static void dispatch(struct sessiond *k, struct session_request *q)
             box_keep_end(k->box);
         break;
     case KEEP_DENIALS:
-        (q->head.b ? jobs_denials : denied_answer)(k, q);
+        (q->head.b == KEEP_OF_JOB ? jobs_denials : denied_answer)(k, q);
         break;
     case KEEP_FILES: /* the answer comes on that socket */
         if (k->box && q->n_fds == 1 && box_keep_fresh(k->box, &e) == 0)

@@ -159,7 +159,8 @@ void denied_add(struct sessiond *k, uint64_t since, struct box_result *r)
 void denied_answer(struct sessiond *k, struct session_request *q)
 {
     struct buf b = BUF(KEEP_MAX);
-    uint32_t lacks = take_since(k, q->head.job, q->head.number, &b);
+    const uint32_t session = q->head.b == KEEP_OF_SHELL ? shells_session(k, q->head.job) : q->head.job;
+    uint32_t lacks = take_since(k, session, q->head.number, &b);
     answer_bytes(q->from, buf_ok(&b) ? buf_cstr(&b) : "", b.n, lacks, 0, 0);
     buf_free(&b);
 }

@@ -513,8 +513,12 @@ static void put_job(struct json *out, const struct session_job *j, const struct 
 void jobs_list(struct sessiond *k, struct session_request *q)
 {
     auto_buf struct buf text = BUF(MAX_ANSWER_JSON);
-    const struct box_terms terms = box_terms(k->ask->box.start.plan);
+    const struct run_spec *box = &k->ask->box;
+    struct box_terms terms = box_terms(box->start.plan);
     struct json out = JSON(&text);
+    terms.offer = box->offer;
+    terms.start_name = box->scope && box->scope[0] ? NULL : box->session;
+    terms.policy = NULL; /* its memory was given back */
     json_object(&out, NULL);
     json_array(&out, "jobs");
     for (uint32_t id = 1; id <= last_id; id++) {

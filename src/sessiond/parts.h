@@ -98,6 +98,8 @@ void jobs_due(struct sessiond *k, uint64_t now);
 void shells_begin(void);
 void shells_ask(struct sessiond *k, struct session_request *q);
 void shells_frame(struct sessiond *k, unsigned i); /* SOURCE_SHELL */
+uint32_t shells_session(struct sessiond *k,
+                        uint32_t number);          /* of this shell, from 1 on, in the box's numbering; 0: unknown */
 void shells_heard(struct sessiond *k, unsigned i); /* SOURCE_SHELL_CALLER */
 
 /* ---- running.c ---- */

@@ -21,6 +21,8 @@ struct keep_report {
     int32_t r; /* 0, or -errno */
     struct err err;
 };
+/* Whose denials KEEP_DENIALS asks for (`b`): `job` is a session id of the box's, a job's number, or a shell's. */
+enum { KEEP_OF_COMMAND, KEEP_OF_JOB, KEEP_OF_SHELL };
 #define KEEP_SOCKET "sock" /* name of the socket in the directory */
 
 /* Returns when the box has ended; always sends the report. */

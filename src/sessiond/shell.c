@@ -14,8 +14,9 @@ struct shell {
     char name[KEEP_MAX_NAME + 1]; /* "": free */
     int reply;                    /* to pid 1; -1: the shell has ended */
     int commands, out, err;
-    int caller; /* connection of the present caller, or -1 */
-    bool lost;  /* a shell of this name had been started, and has ended */
+    int caller;       /* connection of the present caller, or -1 */
+    uint32_t session; /* its session id in the box's numbering; 0: unknown */
+    bool lost;        /* a shell of this name had been started, and has ended */
 };
 
 static struct shell shells[MAX_SHELLS];
@@ -54,6 +55,7 @@ static void shell_end(struct shell *s)
     s->commands = close_fd(s->commands);
     s->out = close_fd(s->out);
     s->err = close_fd(s->err);
+    s->session = 0;
     s->lost = true;
 }
 
@@ -91,7 +93,7 @@ static int start(struct sessiond *k, struct shell *s, const struct job_image *im
     bool lost = s->lost;
     int r = make_shell_ends(s, theirs, e);
     if (r == 0)
-        r = command_send(k, image, JOB_DUPLEX, theirs[3], theirs, 3, e);
+        r = command_send(k, image, JOB_DUPLEX | JOB_TELL_START, theirs[3], theirs, 3, e);
     if (r == 0)
         r = sessiond_watch(k, s->reply, EPOLLIN, TICKET(SOURCE_SHELL, s - shells));
     for (int i = 0; i < 4; i++)
@@ -105,7 +107,8 @@ static int start(struct sessiond *k, struct shell *s, const struct job_image *im
 static int hand_out(struct shell *s, bool fresh)
 {
     const int fds[] = {s->commands, s->out, s->err};
-    struct frame f = {.kind = FRAME_ANSWER, .c = (fresh ? 1u : 0) | (fresh && s->lost ? 2u : 0)};
+    struct frame f = {
+        .kind = FRAME_ANSWER, .b = (uint32_t)(s - shells) + 1, .c = (fresh ? 1u : 0) | (fresh && s->lost ? 2u : 0)};
     union {
         struct cmsghdr align;
         char room[CMSG_SPACE(sizeof fds)];
@@ -170,19 +173,28 @@ void shells_ask(struct sessiond *k, struct session_request *q)
 void shells_frame(struct sessiond *k, unsigned i)
 {
     struct shell *s = i < MAX_SHELLS ? &shells[i] : NULL;
-    (void)k;
     while (s && s->reply >= 0) {
         struct frame f;
         auto_fd int fd = -1;
         ssize_t n = answer_receive(s->reply, &f, sizeof f, &fd);
         if (n == -EAGAIN)
             return;
+        if (n == (ssize_t)sizeof f && f.kind == FRAME_STARTED) /* a machine has its own pids */
+            s->session = k->ask->box.start.plan->facts->machine ? 0 : f.a;
         bool over = n <= 0 || f.kind == FRAME_EXIT || f.kind == FRAME_EXEC_FAILED || f.kind == FRAME_VERDICT;
         if (n == (ssize_t)sizeof f && over && s->caller >= 0)
             (void)send(s->caller, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (over)
             shell_end(s);
     }
+}
+
+uint32_t shells_session(struct sessiond *k, uint32_t number)
+{
+    if (number == 0 || number > MAX_SHELLS)
+        return 0;
+    shells_frame(k, number - 1); /* its start was told, but perhaps not read */
+    return shells[number - 1].session;
 }
 
 /* From the caller of a command in it: signals, the end of the command, or a disconnect. */

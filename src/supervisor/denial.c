@@ -2,7 +2,8 @@
  * Denials: from the guard's frames, the egress proxy (network.c) and limits, to the result and the audit log.
  *
  * The box decides how many there are, so everything is bounded: equal denials are kept once, at most MAX_DENIALS are
- * kept, the rest is counted. Only kept ones are reported and logged.
+ * kept, the rest is counted. Only kept ones are reported and logged, and at the end how many more there were. A session begins
+ * anew an hour after the first of those that it keeps, so that nothing that a box did makes its log blind.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,14 +17,27 @@
 #include "supervisor/sink.h"
 #include "protocol/guard_table.h"
 
+#define AGAIN_MS 3600000u
+
 static const char *const actions[] = {
-    [DENIAL_CREATE] = "create", [DENIAL_WRITE] = "write",
-    [DENIAL_RENAME] = "rename", [DENIAL_LINK] = "link",
-    [DENIAL_REMOVE] = "remove", [DENIAL_CHANGE] = "change",
-    [DENIAL_READ] = "read",     [DENIAL_CONNECT] = "connect",
-    [DENIAL_BIND] = "bind",     [DENIAL_GIT_CONFIG] = "git-config",
-    [DENIAL_MOUNT] = "mount",   [DENIAL_OWNER] = "owner",
+    [DENIAL_CREATE] = "create",
+    [DENIAL_WRITE] = "write",
+    [DENIAL_RENAME] = "rename",
+    [DENIAL_LINK] = "link",
+    [DENIAL_REMOVE] = "remove",
+    [DENIAL_CHANGE] = "change",
+    [DENIAL_READ] = "read",
+    [DENIAL_CONNECT] = "connect",
+    [DENIAL_BIND] = "bind",
+    [DENIAL_GIT_CONFIG] = "git-config",
+    [DENIAL_MOUNT] = "mount",
+    [DENIAL_OWNER] = "owner",
+    [DENIAL_GIT_BRANCH] = "git-branch",
 };
+
+/* There is no option for it: what does not pass is mended, or is the person's to decide. */
+#define GIT_BRANCH_REMEDY                                                                                              \
+    "amend the commit so that the hooks pass it (git commit --amend), or move the branch outside the box"
 
 static uint64_t now_ms_real(void)
 {
@@ -156,9 +170,31 @@ bool box_result_deny(struct box_result *r, const struct denial *d)
     return true;
 }
 
+/* The log does not say less than there was without saying so. */
+static void log_dropped(struct box *b)
+{
+    char kind[] = "log", action[] = "dropped", target[64], rule[] = "256 refusals of a run, or of an hour of a session",
+         origin[] = "every box", how[] = "limit";
+    snprintf(target, sizeof target, "%zu more refusals", b->result->denials_dropped);
+    if (b->result->denials_dropped && b->spec)
+        denial_log(b, &(struct denial){kind, action, target, rule, origin, how, 0});
+}
+
+static void begin_anew(struct box *b)
+{
+    struct box_result *r = b->result;
+    if (!b->sessiond || r->n_denials < MAX_DENIALS || now_ms_real() - r->denials[0].when_ms < AGAIN_MS)
+        return;
+    log_dropped(b);
+    for (size_t i = 0; i < r->n_denials; i++)
+        free_denial(&r->denials[i]);
+    r->n_denials = r->denials_dropped = 0;
+}
+
 void denial_keep(struct box *b, const struct denial *d)
 {
     struct box_result *r = b->result;
+    begin_anew(b);
     if (b->sessiond && b->sessiond->denied)
         b->sessiond->denied(b->sessiond->ctx, d);
     if (!box_result_deny(r, d))
@@ -218,11 +254,12 @@ void denial_frame(struct box *b, const struct denial_frame *f, size_t n)
     const char *target = copy.text, *reason = copy.text + strlen(copy.text) + 1;
     bool known_action = copy.action < sizeof actions / sizeof *actions && actions[copy.action];
     bool socket = copy.action == DENIAL_CONNECT || copy.action == DENIAL_BIND;
-    char kind[8], action[16], how[8];
+    const bool branch = copy.action == DENIAL_GIT_BRANCH;
+    char kind[8], action[16], how[8], remedy[] = GIT_BRANCH_REMEDY;
     snprintf(kind, sizeof kind, "%s", socket ? "socket" : "file");
     snprintf(action, sizeof action, "%s", known_action ? actions[copy.action] : "change");
     snprintf(how, sizeof how, "guard");
-    char *rule = strdup(rule_text(b->spec->start.plan->image, copy.rule, reason));
+    char *rule = strdup(branch ? "git.verify: required" : rule_text(b->spec->start.plan->image, copy.rule, reason));
     char *said = strdup(target);
     if (rule && said) {
         struct denial d = {kind, action, said, rule, NULL, how, copy.pid};
@@ -231,7 +268,8 @@ void denial_frame(struct box *b, const struct denial_frame *f, size_t n)
         auto_arena struct arena *mem = b->spec->explain ? arena_new(EXPLAIN_ARENA) : NULL;
         if (mem)
             take_remedy(b, &copy, said, mem, &d);
-        d.why = copy.action == DENIAL_GIT_CONFIG && !same(rule, reason) && *reason ? strdup(reason) : NULL;
+        d.remedy = branch ? remedy : d.remedy;
+        d.why = (branch || copy.action == DENIAL_GIT_CONFIG) && !same(rule, reason) && *reason ? strdup(reason) : NULL;
         d.origin =
             strcpy(origin, policy_origin(b->spec->start.plan->policy, copy.origin, (char[512]){0}, sizeof origin));
         denial_keep(b, &d);
@@ -307,16 +345,59 @@ static void built_in_session(struct box *b, const struct denial_frame *f, size_t
     free(d.argv);
 }
 
+/*
+ * Namespaces that the box refuses, or that root's box has and the kernel maps no ids in. `f`: of a session's, whose daemon keeps it for
+ * the command's end; NULL: of a run, which has failed.
+ */
+static void keep_namespace(struct box *b, bool map, const struct denial_frame *f, char *argv)
+{
+    char kind[] = "namespace", action[8], target[24], rule[] = "nested-userns", origin[] = "every box", how[8],
+         option[32];
+    struct denial d = {kind, action, target, rule, origin, how, f ? f->pid : map ? b->built.map_pid : 0};
+    snprintf(action, sizeof action, "%s", map ? "map" : "create");
+    snprintf(target, sizeof target, "%s", map ? "user 0" : "a new namespace");
+    snprintf(how, sizeof how, "%s", map ? "kernel" : "guard");
+    snprintf(option, sizeof option, "%s", map ? "--user 1000:1000" : "--allow-nested-userns");
+    d.no = EPERM;
+    d.remedy = option;
+    d.option = true;
+    d.argv = argv;
+    if (!f) {
+        denial_keep(b, &d);
+        return;
+    }
+    d.session = f->session;
+    d.soft = true;
+    if (b->sessiond->denied)
+        b->sessiond->denied(b->sessiond->ctx, &d);
+}
+
+static void built_namespace(struct box *b, const struct denial_frame *f, size_t n, bool map)
+{
+    char *argv = map || b->sessiond ? frame_line(f, n) : NULL;
+    if (b->sessiond) {
+        keep_namespace(b, map, f, argv);
+        free(argv);
+    } else if (map) {
+        free(b->built.map_argv);
+        b->built.map_argv = argv;
+        b->built.map_pid = f->pid;
+        b->built.root_map = true;
+    } else {
+        b->built.namespaces = true;
+    }
+}
+
 void built_frame(struct box *b, const struct denial_frame *f, size_t n)
 {
     char path[DENIAL_TEXT];
     size_t text_n = n - offsetof(struct denial_frame, text);
     /* The bytes come from a process beside hostile ones. */
     snprintf(path, sizeof path, "%.*s", (int)(text_n < sizeof path ? text_n : sizeof path - 1), f->text);
-    if (b->sessiond) {
+    if (f->action == DENIAL_NAMESPACE) {
+        built_namespace(b, f, n, same(path, DENIAL_ROOT_MAP));
+    } else if (b->sessiond) {
         built_in_session(b, f, n, path);
-    } else if (f->action == DENIAL_NAMESPACE) {
-        b->built.namespaces = true;
     } else if (f->action < sizeof actions / sizeof *actions && path[0] == '/' && actions[f->action] &&
                (f->action == DENIAL_OWNER || is_callers(path, f->action))) {
         free(b->built.path);
@@ -330,9 +411,7 @@ void built_frame(struct box *b, const struct denial_frame *f, size_t n)
 
 void denial_built(struct box *b, bool failed)
 {
-    char file[] = "file", action[16], rule[] = "read-only", origin[] = "every box", how[] = "mount",
-         kind[] = "namespace", create[] = "create", target[] = "a new namespace", nested[] = "nested-userns",
-         guard[] = "guard", option[] = "--allow-nested-userns";
+    char file[] = "file", action[16], rule[] = "read-only", origin[] = "every box", how[] = "mount";
     if (failed && b->built.path) {
         snprintf(action, sizeof action, "%s", actions[b->built.action]);
         if (b->built.action == DENIAL_OWNER)
@@ -341,16 +420,14 @@ void denial_built(struct box *b, bool failed)
         d.argv = b->built.argv;
         denial_keep(b, &d);
     }
-    if (failed && b->built.namespaces) {
-        struct denial d = {kind, create, target, nested, origin, guard, 0};
-        d.no = EPERM;
-        d.remedy = option;
-        d.option = true;
-        denial_keep(b, &d);
-    }
+    if (failed && b->built.namespaces)
+        keep_namespace(b, false, NULL, NULL);
+    if (failed && b->built.root_map)
+        keep_namespace(b, true, NULL, b->built.map_argv);
     free(b->built.path);
     free(b->built.argv);
-    b->built.path = b->built.argv = NULL;
+    free(b->built.map_argv);
+    b->built.path = b->built.argv = b->built.map_argv = NULL;
 }
 
 /* Whether the box has no network, and what says so. */
@@ -394,5 +471,6 @@ void denial_offline(struct box *b, bool told)
 
 void denial_end(struct box *b)
 {
+    log_dropped(b);
     b->audit = audit_close(b->audit);
 }

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "supervisor/network/live.h"
+#include "sys/fd.h"
 #include "sys/poll.h"
 
 #define ENDING_PATIENCE_US                                                                                             \
@@ -252,6 +253,14 @@ static bool read_control(struct box *b)
     }
 }
 
+/* To the checker; without one nobody has the other end, which is a no. */
+static void pass_moves(const struct box *b, int asker)
+{
+    const struct frame f = {.kind = FRAME_MOVES};
+    if (b->spec && b->spec->moves > 0)
+        (void)sys_send_fd(b->spec->moves, &f, sizeof f, asker, MSG_DONTWAIT);
+}
+
 static bool read_builder(struct box *b)
 {
     for (;;) {
@@ -283,6 +292,8 @@ static bool read_builder(struct box *b)
             grant_frame(b, fd);
         else if (n == sizeof f.frame && f.frame.kind == FRAME_INQUIRY && fd >= 0)
             inquiry_take(b, take_fd(&fd));
+        else if (n == sizeof f.frame && f.frame.kind == FRAME_MOVES && fd >= 0)
+            pass_moves(b, fd);
         else if (n == sizeof f.frame && f.frame.kind == FRAME_FRESH && fd >= 0 && b->sessiond && !b->fresh_given) {
             b->fresh = take_fd(&fd);
             b->fresh_given = true;

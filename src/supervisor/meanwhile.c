@@ -1,19 +1,21 @@
 /*
  * What its caller does now and then while a box lives (run_spec.meanwhile), each time in a new process, for it may take long and nothing
- * else of the loop may wait for it. The first time is a second after the start; then the time doubles up to a minute, and is never less than
- * fifty times what the last one took of the processor.
+ * else of the loop may wait for it. The first time is a second after the start. As long as it finds something new it is called each second,
+ * otherwise after twice the time, up to twenty seconds; never before fifty times what the last one took of the processor have gone by.
  */
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "supervisor/parts.h"
 #include "sys/fd.h"
 #include "sys/process.h"
 
 #define FIRST_US  1000000u
-#define SELDOM_US 60000000u
+#define SELDOM_US 20000000u
 #define SHARE     50u
 #define POLITE    10
+#define NEWS      1 /* its exit status */
 
 void meanwhile_begin(struct box *b)
 {
@@ -32,8 +34,7 @@ static _Noreturn void do_it(const struct run_spec *spec, int parent)
         (void)sys_close_range(0, keep - 1);
     (void)sys_close_range(keep + 1, ~0u);
     (void)setpriority(PRIO_PROCESS, 0, POLITE);
-    spec->meanwhile(spec->meanwhile_ctx);
-    _exit(0);
+    _exit(spec->meanwhile(spec->meanwhile_ctx) ? NEWS : 0);
 }
 
 /* Whether it has ended; what it took says how long to wait for the next one. */
@@ -41,7 +42,7 @@ static bool has_ended(struct box *b, int flags)
 {
     struct meanwhile *m = &b->meanwhile;
     struct rusage used = {0};
-    int status, r;
+    int status = 0, r;
     do
         r = sys_wait4(m->pid, &status, flags | __WALL, &used);
     while (r == -EINTR);
@@ -49,6 +50,8 @@ static bool has_ended(struct box *b, int flags)
         return false;
     const uint64_t us = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000u +
                         (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NEWS)
+        m->every = FIRST_US;
     if (us * SHARE > m->every)
         m->every = us * SHARE;
     m->pid = 0;
@@ -64,8 +67,9 @@ void meanwhile_due(struct box *b, uint64_t now)
         m->at = NEVER;
         return;
     }
+    const bool busy = m->pid > 0 && !has_ended(b, WNOHANG);
     m->at = now + m->every;
-    if (m->pid > 0 && !has_ended(b, WNOHANG))
+    if (busy)
         return;
     /* As of a box's own processes: no signal, and no wait(2) of a library's caller sees it. */
     const struct sys_clone how = {.exit_signal = 0};

@@ -347,7 +347,9 @@ struct box {
         char *path; /* owned, or NULL: that place was read-only, and the caller could change it */
         char *argv; /* owned, or NULL */
         uint32_t action, pid;
-        bool namespaces;
+        bool namespaces, root_map;
+        char *map_argv; /* of the latter: owned, or NULL */
+        uint32_t map_pid;
     } built;
     struct inquiries inquiries;
     void *audit; /* struct audit_log, opened on the first event */

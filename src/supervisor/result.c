@@ -11,6 +11,8 @@
 #include "supervisor/run.h"
 #include "supervisor/parts.h"
 
+#define MAX_REMEDY 16384
+
 const char *box_end_name(enum box_end end)
 {
     static const char *const names[] = {[BOX_EXITED] = "exit",
@@ -180,6 +182,18 @@ static void not_seen(struct json *j, const struct box_result *r, const struct bo
     }
 }
 
+static void put_remedy(struct json *j, const struct box_result *r, const struct box_terms *terms,
+                       const struct denial *d)
+{
+    auto_buf struct buf offer = BUF(MAX_REMEDY);
+    if (terms->offer)
+        terms->offer(terms, r, d, &offer);
+    if (offer.n && buf_ok(&offer))
+        json_str(j, "remedy", buf_view(&offer));
+    else if (d->guess || d->remedy)
+        json_text_or_null(j, "remedy", d->remedy);
+}
+
 static void denials(struct json *j, const struct box_result *r, const struct box_terms *terms)
 {
     json_array(j, "denials");
@@ -212,8 +226,7 @@ static void denials(struct json *j, const struct box_result *r, const struct box
             json_bool(j, "guess", true);
         if (d->seen && terms->monitor)
             json_bool(j, "monitor", true);
-        if (d->guess || d->remedy)
-            json_text_or_null(j, "remedy", d->remedy);
+        put_remedy(j, r, terms, d);
         json_object_end(j);
     }
     json_array_end(j);

@@ -219,6 +219,7 @@ struct inquiry_answer; /* protocol/inquiry.h */
  * A box to start, from the library or the session daemon to the builder. `start` is what the engine is given: the caller
  * fills in plan, argv, net_kept and spare, the supervisor everything else (run.c, start()).
  */
+struct box_terms;
 struct run_spec {
     const struct engine *engine;
     struct start_request start;
@@ -231,6 +232,7 @@ struct run_spec {
     /* Answers a process of the box; NULL: nobody is answered. Both texts are the box's own words. */
     void (*answer)(void *ctx, const char *act, const char *target, struct inquiry_answer *ret);
     void *answer_ctx;
+    int moves;         /* the checker of protected branches (run/moves.h), borrowed; 0: there is none */
     struct sink *sink; /* where events go besides the log; NULL: nowhere */
     /* Answers where no rule decides; may be NULL. `ret_run`: the answer holds for the rest of the run. */
     void (*on_question)(void *ctx, const struct box_question *q, bool *ret_allow, bool *ret_run);
@@ -243,11 +245,14 @@ struct run_spec {
     /* Called once, when the command has run for a while, so that the caller can free memory needed for the start. */
     void (*lasting)(void *ctx);
     void *lasting_ctx;
-    /* Called now and then while the box lives, in a process of its own that has no descriptor but this one (meanwhile.c); may be NULL. */
-    void (*meanwhile)(void *ctx);
+    /* Called now and then while the box lives, in a process of its own that has no descriptor but this one (meanwhile.c); may be NULL.
+       True: something was new, so that it is called again soon. */
+    bool (*meanwhile)(void *ctx);
     void *meanwhile_ctx;
     int meanwhile_fd;
     const char *session, *scope; /* of a box that is kept: the session's name and owner, for the audit log; or NULL */
+    /* As in struct box_terms: of a box that is kept, for what its daemon reports. */
+    void (*offer)(const struct box_terms *terms, const struct box_result *r, const struct denial *d, struct buf *out);
 };
 
 /* 0 if the command ran (whatever its status), -errno with `e` if the start failed. */
@@ -327,6 +332,10 @@ struct box_terms {
     size_t n_others;
     bool monitor;                /* refusals by mounts, modes and the filter were told, too */
     const struct policy *policy; /* whose names are guarded; NULL: its session daemon knows */
+    /* By which the command line starts the command's session; NULL: there is none, or it has an owner of its own. */
+    const char *start_name;
+    /* Writes what would allow a refusal, in words for where the result is read; NULL: what the refusal itself says. */
+    void (*offer)(const struct box_terms *terms, const struct box_result *r, const struct denial *d, struct buf *out);
 };
 /* Of a plan; digests are there when plan_digests() has made them. */
 struct box_terms box_terms(const struct plan *plan);

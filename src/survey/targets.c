@@ -41,7 +41,35 @@ struct seeker {
     struct git_run first;
 };
 
-/* Adds the target of `path` if it is in the workspace: a file, or (directory) a directory or a missing name. */
+/*
+ * What the guard judges in a repository anyway, or git itself changes in it all the time. A word of a command can be any file of
+ * git's (`!cat .git/HEAD`); a program, an included configuration and a directory of hooks are not (`certain`).
+ */
+static bool is_gits_own(const char *path, bool certain)
+{
+    static const char *const judged[] = {"hooks", "config", "config.worktree"};
+    for (const char *at = path; (at = strstr(at, "/.git")); at++) {
+        const char *rest = at + sizeof "/.git" - 1;
+        if (*rest && *rest != '/')
+            continue;
+        if (!*rest || !certain)
+            return true;
+        for (size_t i = 0; i < sizeof judged / sizeof *judged; i++) {
+            const size_t n = strlen(judged[i]);
+            if (strncmp(rest + 1, judged[i], n) == 0 && (!rest[1 + n] || rest[1 + n] == '/'))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* In the workspace; what is certainly run or obeyed, also in another place that the box may write, as the repository of a work tree. */
+static bool is_writable(const struct seeker *s, const char *path, bool certain)
+{
+    return path_at_or_below(path, s->top) || (certain && policy_access(s->policy, path, NULL) == PATH_RW);
+}
+
+/* Adds the target of `path` if the box may write it: a file, or (directory) a directory or a missing name. */
 static void target_is(void *ctx, const char *path, bool directory)
 {
     struct seeker *s = ctx;
@@ -51,8 +79,8 @@ static void target_is(void *ctx, const char *path, bool directory)
     bool missing = !end || stat(real, &st) < 0;
     if (!s->guards || (missing && (!directory || !(end = path_clean(s->mem, path)))))
         return;
-    if (!path_at_or_below(end, s->top) || strcmp(end, s->top) == 0 || (!missing && S_ISDIR(st.st_mode) && !directory) ||
-        path_at_or_below(end, path_join(s->mem, s->top, ".git")))
+    if (!is_writable(s, end, directory) || strcmp(end, s->top) == 0 ||
+        (!missing && S_ISDIR(st.st_mode) && !directory) || is_gits_own(end, directory))
         return;
     for (size_t i = 0; i < s->f->n_targets; i++)
         if (strcmp(s->f->targets[i], end) == 0)

@@ -35,7 +35,7 @@ MAY = {
     "login": "agents/expires.h protocol sys base",
     "bwrap": "sys base",
     "mcp": "match sys base pinfold.h",
-    "project": "git sys base pinfold.h",
+    "project": "git protocol sys base pinfold.h",
     "learn": "base pinfold.h",
     "srt": "policy base pinfold.h",
     "hook": "project base pinfold.h",

@@ -328,13 +328,15 @@ def what_is_seen_elsewhere_is_protected(scene, _program):
 
 def a_work_tree_has_the_configuration_of_its_repository(scene, program):
     scene.sh("cp home/.gitconfig empty-config", scene.path)
-    repository(scene, "mkdir tools; echo > tools/c.sh; git add .; git commit -qm t; git config filter.x.clean 'sh tools/c.sh'; git worktree add -q ../other")
-    other = scene.path + "/other"
-    done = scene.sh(f"{program} run -- sh -c 'echo evil > tools/c.sh; echo > tools/fine'", other)
+    repository(scene, "mkdir tools; echo > tools/c.sh; git add .; git commit -qm t; git config filter.x.clean 'sh tools/c.sh'; git worktree add -q ../other; echo '[user]' > .git/own; git config include.path own")
+    other, own = scene.path + "/other", scene.work + "/.git/own"
+    done = scene.sh(f"{program} run --rw {scene.work}/.git -- sh -c 'echo evil > tools/c.sh; echo evil > {own}; echo > {own}.fine; echo > tools/fine'", other)
     assert len(lines(done)) == 1 and "filter.x.clean" in lines(done)[0], done.said()
     with open(other + "/tools/c.sh", encoding="utf-8") as file:
         assert file.read() == "\n", done.said()
-    assert os.path.exists(other + "/tools/fine"), done.said()
+    with open(own, encoding="utf-8") as file:
+        assert file.read() == "[user]\n", done.said()
+    assert os.path.exists(other + "/tools/fine") and os.path.exists(own + ".fine"), done.said()
 
 
 ALL = [hostile_repositories_are_said, everyday_repositories_are_not, what_is_kept_is_the_persons, a_session_says_it_once, doctor_looks_further_down,

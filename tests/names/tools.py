@@ -140,7 +140,7 @@ UNTRIED = {
                                            "rust-toolchain rust-toolchain.toml .mvn/wrapper .mvn/extensions.xml .mvn/mvnd.properties .flox/env .shadowenv.d bin/activate-hermit bin/hermit bin/hermit.hcl "
                                            ".tmux-sessionizer .sdkmanrc global.json hk.pkl hk.local.pkl .config/hk.pkl .config/hk.local.pkl packrat/init.R rv/scripts devenv.yaml devenv.local.nix devenv.local.yaml",
     "what it names is downloaded first": ".corepack.env .bazeliskrc .bazelversion gradle/gradle-daemon-jvm.properties .prototools",
-    "a tool of npm, PyPI, Ruby or R, that is large for one row": ".poetry .pdm-plugins prek.toml sgconfig.yml .rbenv-vars .lintr",
+    "a tool of npm, PyPI, Ruby or R, that is large for one row": ".poetry .pdm-plugins .git/lazygit.yml .lazygit.yml .bzr/branch/branch.conf .p4config .gclient .reviewboardrc .arcconfig prek.toml sgconfig.yml .rbenv-vars .lintr",
     "an editor's language server, or an editor's plugin": "*.sublime-project .lazy.lua .ycm_extra_conf.py .lite_project.lua rust-analyzer.toml .lsp/config.edn buildServer.json hie.yaml .hie-bios",
     "a login to a desktop or to systemd": ".config/autostart .config/systemd/user .config/environment.d .pam_environment .xprofile .xsessionrc .xinitrc",
     "graphical, or a service": ".vscode *.code-workspace .idea .run .fleet .zed .theia .nova .vs .settings .idx .devcontainer .devcontainer.json .helix",

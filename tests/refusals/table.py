@@ -148,6 +148,7 @@ def for_root(p):
         "the kernel's settings": ([], ["sh", "-c", "echo 1 > /proc/sys/vm/drop_caches"], ("file", "write", "drop_caches", "/proc"), "person"),
         "the kernel's files": ([], ["sh", "-c", "echo x > /sys/kernel/mm/transparent_hugepage/enabled"], ("file", "write", "enabled", ""), "person"),
         "the top of the system": ([], ["mkdir", "/usr/pinfold-made"], ("file", "create", "/usr/pinfold-made", "read-only /"), "person"),
+        "a map of ids in a namespace of its own": (["--allow-nested-userns"], ["unshare", "-Ur", "true"], ("namespace", "map", "user 0", "nested-userns"), "option"),
         "another owner": ([], ["chown", "5", "a.txt"], ("file", "owner", "/a.txt", "user"), "person"),
     }
 

@@ -63,6 +63,11 @@ static const struct row {
     {"a socket outside only", "socket /home/u/proj/s\n", "", NULL, "may connect to /home/u/proj/s"},
     {"a socket in both", "socket /home/u/proj/s\n", "socket /home/u/proj/s\n", NULL, NULL},
     {"a socket inside only", "", "socket /home/u/proj/s\n", NULL, NULL},
+    {"branches that hooks judge", "verify\n", "verify main\n", NULL, NULL},
+    {"all branches, of which one is judged outside", "verify main\n", "verify\n", NULL,
+     "have hooks judge commits for *"},
+    {"branches that are not judged outside", "", "verify\n", NULL, "have hooks judge commits for *"},
+    {"branches judged outside alone", "verify\n", "", NULL, NULL},
     {"a writable tree elsewhere", "", "mount /home/u/proj/sub /mnt\ndir /mnt\n", NULL, "shows a writable tree at /mnt"},
     {"a read-only tree elsewhere", "", "mount /home/u/proj/sub /mnt ro\ndir /mnt\n", NULL, NULL},
 };

@@ -7,7 +7,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "plan/facts.h"
+#include "plan/plan.h"
 #include "supervisor/audit.h"
+#include "supervisor/parts.h"
 #include "supervisor/run.h"
 
 static char state_dir[] = "/tmp/pinfold-test-audit-XXXXXX";
@@ -277,6 +280,48 @@ static void a_link_in_its_place_is_refused(void **state)
     assert_true(audit_open(&log) < 0);
 }
 
+static void deny_some(struct box *b, unsigned from, unsigned n)
+{
+    for (unsigned i = from; i < from + n; i++) {
+        char kind[] = "file", action[] = "write", target[32], rule[] = "r", origin[] = "o", how[] = "guard";
+        snprintf(target, sizeof target, "/w/%u", i);
+        denial_keep(b, &(struct denial){kind, action, target, rule, origin, how, 1});
+    }
+}
+
+static void a_flood_does_not_make_the_log_blind(void **state)
+{
+    (void)state;
+    struct lines l = {0};
+    struct facts facts = {0};
+    struct plan plan = {.workspace = "/w", .facts = &facts};
+    struct run_spec spec = {.session = "s"};
+    struct box_sessiond sessiond = {0};
+    struct box_result result = {0};
+    struct box b = {.spec = &spec, .sessiond = &sessiond, .result = &result};
+    spec.start.plan = &plan;
+    deny_some(&b, 0, MAX_DENIALS + 3);
+    assert_int_equal(result.denials_dropped, 3);
+    assert_int_equal(audit_read(false, count, &l, NULL), 0);
+    assert_int_equal(l.n, MAX_DENIALS);
+    /* An hour later: how many there were more, then the next. */
+    result.denials[0].when_ms -= 3600000;
+    deny_some(&b, 1000, 1);
+    l = (struct lines){0};
+    assert_int_equal(audit_read(false, count, &l, NULL), 0);
+    assert_int_equal(l.n, MAX_DENIALS + 2);
+    assert_non_null(strstr(l.last, "/w/1000"));
+    /* A run: at its end. */
+    b.sessiond = NULL;
+    deny_some(&b, 2000, MAX_DENIALS + 1);
+    denial_end(&b);
+    l = (struct lines){0};
+    assert_int_equal(audit_read(false, count, &l, NULL), 0);
+    assert_int_equal(l.n, 2 * MAX_DENIALS + 2);
+    assert_non_null(strstr(l.last, "\"kind\":\"log\",\"action\":\"dropped\",\"target\":\"2 more refusals\""));
+    denial_free_all(&result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +333,7 @@ int main(void)
         cmocka_unit_test_setup(many_writers_and_rotation_lose_nothing, fresh),
         cmocka_unit_test_setup(following_sees_new_events_through_a_rotation, fresh),
         cmocka_unit_test_setup(a_link_in_its_place_is_refused, fresh),
+        cmocka_unit_test_setup(a_flood_does_not_make_the_log_blind, fresh),
     };
     if (!mkdtemp(state_dir))
         return 1;

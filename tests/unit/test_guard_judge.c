@@ -640,9 +640,58 @@ static void what_is_no_pattern_is_no_table(void **state)
     assert_true(hidden("/w/a["));
 }
 
+static void branches(void **state)
+{
+    static const struct said rules[] = {
+        {GUARD_RULE_ROOT, 0, 0, 0, "/w", NULL},
+        {GUARD_RULE_BRANCH, 0, 0, 1, "main", "/w/p/.git"},
+        {GUARD_RULE_BRANCH, 0, 0, 1, "release/*", "/w/p/.git"},
+        {GUARD_RULE_BRANCH, 0, 0, 1, "*", "/w/all/.git"},
+    };
+    static const struct {
+        const char *path;
+        enum rules_refs is;
+        const char *by;
+    } rows[] = {{"/w/p/.git/refs/heads/main", REFS_BRANCH, "main"},
+                {"/w/p/.GIT/Refs/HEADS/Main", REFS_BRANCH, "main"},
+                {"/w/p/.git/refs/heads/main/x", REFS_BRANCH, "main"},
+                {"/w/p/.git/refs/heads/release/1", REFS_BRANCH, "release/*"},
+                {"/w/p/.git/refs/heads/release", REFS_DIRECTORY, NULL},
+                {"/w/p/.git/refs/heads/other", REFS_DIRECTORY, NULL},
+                {"/w/p/.git/refs/heads/main.lock", REFS_DIRECTORY, NULL},
+                {"/w/p/.git/refs/heads", REFS_DIRECTORY, NULL},
+                {"/w/p/.git/refs", REFS_DIRECTORY, NULL},
+                {"/w/p/.git/packed-refs", REFS_PACKED, NULL},
+                {"/w/p/.git/PACKED-REFS", REFS_PACKED, NULL},
+                {"/w/p/.git/packed-refs.lock", REFS_NONE, NULL},
+                {"/w/p/.git/reftable/tables.list", REFS_TABLE, NULL},
+                {"/w/p/.git/refs/remotes/origin/main", REFS_NONE, NULL},
+                {"/w/p/.git/refs/headsx/main", REFS_NONE, NULL},
+                {"/w/p/.git/HEAD", REFS_NONE, NULL},
+                {"/w/p/.git", REFS_NONE, NULL},
+                {"/w/p/.gitx/refs/heads/main", REFS_NONE, NULL},
+                {"/w/q/.git/refs/heads/main", REFS_NONE, NULL},
+                {"/w/all/.git/refs/heads/a/b.lock", REFS_DIRECTORY, NULL},
+                {"/w/all/.git/refs/heads/a.lock/b", REFS_DIRECTORY, NULL},
+                {"/w/all/.git/refs/heads/a.LOCK", REFS_BRANCH, "*"},
+                {"/w/all/.git/refs/heads/a/b", REFS_BRANCH, "*"}};
+    (void)state;
+    assert_int_equal(load(rules, sizeof rules / sizeof *rules, GUARD_STRICT), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct rule *rule = NULL;
+        const enum rules_refs is = rules_refs(&t.rules, str_of(rows[i].path), &rule);
+        if (is != rows[i].is || (rows[i].by && strcmp(t.strings + rule->said->text, rows[i].by) != 0))
+            fail_msg("%s: %d", rows[i].path, is);
+        assert_true(is == REFS_NONE || rule != NULL);
+    }
+    static const struct said nowhere[] = {{GUARD_RULE_BRANCH, 0, 0, 1, "main", NULL}};
+    assert_int_equal(load(nowhere, 1, GUARD_STRICT), -EBADMSG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(branches),
         cmocka_unit_test(names_at_every_depth_and_at_the_top),
         cmocka_unit_test(one_more_rule_guards_no_less),
         cmocka_unit_test(case_folds_to_forbid_alone),

@@ -305,6 +305,21 @@ static void digests(void **state)
     assert_string_not_equal(plan[0], plan[1]);
     assert_string_equal(plan[1], plan[2]); /* values are nobody's business */
     assert_string_not_equal(plan[0], plan[3]);
+    static const char *const set[] = {"A: x", "A: y", "B: x"};
+    char values[3][65];
+    for (int i = 0; i < 3; i++) {
+        char text[80];
+        snprintf(text, sizeof text, "version: 1\nextends: workspace\nenv:\n  set:\n    %s\n", set[i]);
+        struct policy *p = policy_of(text, "/home/u");
+        digests_of(p, none, plan[i], policy[i]);
+        policy_values_digest(p, "salt", values[i]);
+        policy_free(p);
+    }
+    assert_string_equal(policy[0], policy[1]);
+    assert_string_equal(plan[0], plan[1]);
+    assert_string_not_equal(policy[0], policy[2]);
+    assert_string_not_equal(values[0], values[1]);
+    assert_string_not_equal(values[0], values[2]);
     policy_free(one);
     policy_free(two);
 

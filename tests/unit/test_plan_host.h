@@ -364,6 +364,12 @@ static bool host_policy_line(struct host *h, char **w, uint32_t line)
         *g = (struct guard_name){w[1], strcmp(w[2], "root") == 0 ? GUARD_ROOT : GUARD_ANY_DEPTH,
                                  host_has(w, "git") ? GUARD_GIT_CONFIG : GUARD_REFUSE, host_has(w, "dir"),
                                  host_origin(h, line, LAYER_BUILTIN)};
+    } else if (strcmp(w[0], "verify") == 0) { /* the branches */
+        p->git.verify = GIT_VERIFY_REQUIRED;
+        for (size_t i = 1; w[i]; i++) {
+            struct branch_rule *b = arena_push(h->mem, &p->git.branches, &p->git.n_branches, sizeof *b);
+            b->pattern = w[i];
+        }
     } else if (strcmp(w[0], "guard") == 0) {
         p->guard = strcmp(w[1], "strict") == 0 ? GUARD_STRICT : strcmp(w[1], "off") == 0 ? GUARD_OFF : GUARD_EXISTING;
     } else if (strcmp(w[0], "expand") == 0) {

@@ -137,13 +137,76 @@ static void blocks_beside_the_walk_are_refused(void **state)
     buf_free(&made);
 }
 
+#define A40 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define B40 "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+
+static void loose_refs_are_ids(void **state)
+{
+    static const struct {
+        const char *text;
+        bool is;
+    } rows[] = {{A40 "\n", true},
+                {A40, true},
+                {A40 A40, false},
+                {A40 "\n\n", false},
+                {A40 " " B40, false},
+                {A40 "\r\n", false},
+                {"ref: refs/heads/x\n", false},
+                {"", false},
+                {"\n", false},
+                {"A" A40, false},
+                {A40 "aaaaaaaaaaaaaaaaaaaaaaaa\n", true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct str id;
+        if (gitref_loose(str_of(rows[i].text), &id) != rows[i].is)
+            fail_msg("'%s'", rows[i].text);
+        assert_true(!rows[i].is || id.n == 40 || id.n == 64);
+    }
+}
+
+/* How many entries there are; -EBADMSG. */
+static int entries(const char *text)
+{
+    struct str rest = str_of(text), id, name;
+    int n = 0, more;
+    for (bool begins = true; (more = gitref_entry(&rest, begins, &id, &name)) > 0; begins = false)
+        n++;
+    return more < 0 ? more : n;
+}
+
+static void packed_refs_are_as_git_writes_them(void **state)
+{
+    static const struct {
+        const char *text;
+        int n;
+    } rows[] = {{"", 0},
+                {"# pack-refs with: peeled fully-peeled sorted \n", 0},
+                {"# pack-refs with: peeled \n" A40 " refs/heads/x\n" B40 " refs/tags/v\n^" A40 "\n", 2},
+                {A40 " refs/heads/x\n", 1},
+                {A40 " refs/heads/x", -EBADMSG},
+                {A40 "\trefs/heads/x\n", -EBADMSG},
+                {A40 "  refs/heads/x\n", -EBADMSG},
+                {A40 " refs/heads/x\r\n", -EBADMSG},
+                {A40 " refs/heads/x y\n", -EBADMSG},
+                {A40 " \n", -EBADMSG},
+                {A40 "\n", -EBADMSG},
+                {"\n", -EBADMSG},
+                {"^" A40 " x\n", -EBADMSG},
+                {A40 " refs/heads/x\n# more\n", -EBADMSG},
+                {A40 "a refs/heads/x\n", -EBADMSG}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (entries(rows[i].text) != rows[i].n)
+            fail_msg("'%s': %d", rows[i].text, entries(rows[i].text));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_of_git_are_read),
-        cmocka_unit_test(what_git_could_read_otherwise_is_refused),
-        cmocka_unit_test(cut_tables_are_refused),
-        cmocka_unit_test(blocks_beside_the_walk_are_refused),
+        cmocka_unit_test(tables_of_git_are_read), cmocka_unit_test(what_git_could_read_otherwise_is_refused),
+        cmocka_unit_test(cut_tables_are_refused), cmocka_unit_test(blocks_beside_the_walk_are_refused),
+        cmocka_unit_test(loose_refs_are_ids),     cmocka_unit_test(packed_refs_are_as_git_writes_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,6 +65,11 @@ void native_main(int argc, char **argv)
     has_main = true;
 }
 
+bool native_may_share(void)
+{
+    return has_main && !memory_shared && sys_prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
+}
+
 static _Noreturn void builder_main(struct birth *birth)
 {
     struct builder *b = &birth->builder;

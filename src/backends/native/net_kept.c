@@ -6,12 +6,13 @@
 #include <sched.h>
 #include <string.h>
 #include "runtime/builder.h"
+#include "runtime/command.h"
 #include "sys/fd.h"
 #include "sys/file.h"
 #include "sys/process.h"
 #include "sys/socket.h"
 
-enum { KEPT = 3 };
+enum { KEPT = 4 };
 
 static uint32_t caller(long which)
 {
@@ -21,7 +22,8 @@ static uint32_t caller(long which)
 /* A helper is cloned into both namespaces, sends them, and exits. */
 static _Noreturn void helper(const struct net_kept *k, int to)
 {
-    static const char *const names[KEPT] = {"/proc/self/ns/user", "/proc/self/ns/net", "/proc/self/net/sockstat"};
+    static const char *const names[KEPT] = {"/proc/self/ns/user", "/proc/self/ns/net", "/proc/self/net/sockstat",
+                                            "/proc/self/net/snmp"};
     int e = map_ids(k->uid, k->gid, k->outside_uid, k->outside_gid);
     if (e == 0)
         e = loopback_up();
@@ -34,7 +36,7 @@ static _Noreturn void helper(const struct net_kept *k, int to)
 
 static int make(struct net_kept *k)
 {
-    int ends[2], *const kept[KEPT] = {&k->user, &k->net, &k->sockets};
+    int ends[2], *const kept[KEPT] = {&k->user, &k->net, &k->sockets, &k->counters};
     int e = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), status;
     if (e < 0)
         return e;
@@ -64,7 +66,12 @@ static bool is_empty(const struct net_kept *k)
         return false;
     text[n] = 0;
     const char *tw = strstr(text, waiting);
-    return strncmp(text, none, sizeof none - 1) == 0 && tw && strncmp(tw + sizeof waiting - 1, "0 ", 2) == 0;
+    if (strncmp(text, none, sizeof none - 1) != 0 || !tw || strncmp(tw + sizeof waiting - 1, "0 ", 2) != 0)
+        return false;
+    char counted[4096];
+    n = sys_pread(k->counters, counted, sizeof counted - 1, 0);
+    counted[n < 0 ? 0 : n] = 0;
+    return n > 0 && !counts_network_tries(counted);
 }
 
 /* Whether the plan needs nothing of its network namespace except that it is separate. */
@@ -83,7 +90,7 @@ static bool suits(const struct plan_image *image)
 
 bool net_kept_ready(struct net_kept *k, const struct plan_image *image)
 {
-    const struct net_kept wanted = {-1, -1, -1, image->uid, image->gid, caller(SYS_geteuid), caller(SYS_getegid)};
+    const struct net_kept wanted = {-1, -1, -1, -1, image->uid, image->gid, caller(SYS_geteuid), caller(SYS_getegid)};
     if (!suits(image))
         return false;
     if (k->net >= 0 && k->uid == wanted.uid && k->gid == wanted.gid && k->outside_uid == wanted.outside_uid &&
@@ -113,4 +120,5 @@ void net_kept_end(struct net_kept *k)
     k->user = sys_shut(k->user);
     k->net = sys_shut(k->net);
     k->sockets = sys_shut(k->sockets);
+    k->counters = sys_shut(k->counters);
 }

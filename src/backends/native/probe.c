@@ -56,6 +56,8 @@ static bool has_notify(void)
 /* The kernel permits only one listener in a process's filters: in a supervised box there can be no other. */
 static bool is_supervised(void)
 {
+    if (sys_prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 0) /* no filter at all */
+        return false;
     struct sock_filter allow = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
     const struct sys_clone how = {.exit_signal = SIGCHLD};
     int status = 0, pid = sys_clone3(&how);
@@ -137,24 +139,58 @@ static void try_catch(int no[])
     }
 }
 
-static _Noreturn void trial(int report, uint32_t uid, uint32_t gid, bool boxed)
+struct trying {
+    int report;
+    uint32_t uid, gid;
+    bool boxed, catches, shared; /* nested; try_catch(), too; in the parent's memory, on the stack below */
+};
+
+static _Noreturn void trial(const struct trying *ask)
 {
     struct tried t = {0};
-    (void)sys_prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* after a run this is a copy of what others may not examine */
-    t.no[TRIAL_MAPS] = try_maps(uid, gid);
+    if (!ask->shared)
+        (void)sys_prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* after a run this is a copy of what others may not examine */
+    t.no[TRIAL_MAPS] = try_maps(ask->uid, ask->gid);
     t.no[TRIAL_MOUNTS] = try_mounts();
     int fd = try_fs("proc");
     t.no[TRIAL_PROC] = fd < 0 ? fd : 0;
     fd = try_fs("tmpfs");
     t.no[TRIAL_TMPFS] = fd < 0 ? fd : 0;
     t.no[TRIAL_OVERLAY] =
-        boxed ? -EPERM : try_overlay(); /* no box's guard mounts one, and it would tell of the trial */
-    try_catch(t.no + TRIAL_CATCH);
-    (void)sys_write(report, &t, sizeof t);
+        ask->boxed ? -EPERM : try_overlay(); /* no box's guard mounts one, and it would tell of the trial */
+    if (ask->catches)
+        try_catch(t.no + TRIAL_CATCH);
+    (void)sys_write(ask->report, &t, sizeof t);
     sys_exit(0);
 }
 
-static int try_namespaces(uint32_t uid, uint32_t gid, bool boxed, struct tried *ret)
+static void trial_entry(void *ask)
+{
+    trial(ask);
+}
+
+#define TRIAL_STACK (256u << 10)
+
+/* To copy the memory of a process takes longer than the trial: where it may, the child runs in it, on a stack of its own. */
+static int trial_begin(struct trying *ask, int *ret_pidfd, char **ret_stack)
+{
+    struct sys_clone how = {.flags = ALL_NAMESPACES | SYS_CLONE_PIDFD | SYS_CLONE_CLEAR_SIGHAND,
+                            .pidfd = (uint64_t)(uintptr_t)ret_pidfd};
+    *ret_stack = native_may_share() ? sys_pages(TRIAL_STACK) : NULL;
+    if (*ret_stack) {
+        ask->shared = true;
+        how.flags |= CLONE_VM;
+        how.stack = (uint64_t)(uintptr_t)*ret_stack;
+        how.stack_size = TRIAL_STACK;
+        return sys_clone3_run(&how, trial_entry, ask);
+    }
+    int pid = sys_clone3(&how);
+    if (pid == 0)
+        trial(ask);
+    return pid;
+}
+
+static int try_namespaces(struct trying ask, struct tried *ret)
 {
     auto_fd int in = -1;
     auto_fd int out = -1;
@@ -165,14 +201,14 @@ static int try_namespaces(uint32_t uid, uint32_t gid, bool boxed, struct tried *
         return e;
     in = ends[0];
     out = ends[1];
-    const struct sys_clone how = {.flags = ALL_NAMESPACES | SYS_CLONE_PIDFD | SYS_CLONE_CLEAR_SIGHAND,
-                                  .pidfd = (uint64_t)(uintptr_t)&pidfd};
-    int pid = sys_clone3(&how);
-    if (pid == 0)
-        trial(out, uid, gid, boxed);
+    char *stack;
+    ask.report = out;
+    int pid = trial_begin(&ask, &pidfd, &stack);
     memset(ret, 0, sizeof *ret);
     if (pid < 0) {
         ret->clone = pid;
+        if (stack)
+            (void)sys_call(SYS_munmap, stack, TRIAL_STACK, 0, 0, 0, 0);
         return 0;
     }
     out = close_fd(out);
@@ -180,6 +216,8 @@ static int try_namespaces(uint32_t uid, uint32_t gid, bool boxed, struct tried *
     while (sys_waitid(3 /* P_PIDFD */, pidfd, &info, WEXITED | __WALL) == -EINTR)
         ;
     sys_shut(pidfd);
+    if (stack)
+        (void)sys_call(SYS_munmap, stack, TRIAL_STACK, 0, 0, 0, 0);
     return n == (long)sizeof *ret ? 0 : -EIO;
 }
 
@@ -342,18 +380,24 @@ static int try_or_keep(const struct facts *f, struct tried *ret, bool *ret_super
     static _Thread_local struct {
         int64_t at;
         uint32_t uid, gid;
-        bool supervised;
+        bool supervised, catches;
         struct tried t;
     } kept;
-    if (!kept.at || now_ns() - kept.at > KEPT_NS || kept.uid != f->uid || kept.gid != f->gid) {
+    /* Only a box with an egress proxy redirects connections; that takes longer than all else here. */
+    const bool catches = !f->policy || f->redirects || f->policy->net == NET_ALLOW;
+    if (!kept.at || now_ns() - kept.at > KEPT_NS || kept.uid != f->uid || kept.gid != f->gid ||
+        (catches && !kept.catches)) {
         kept.at = 0;
         kept.supervised = is_supervised();
-        int r = try_namespaces(f->uid, f->gid, f->nested && kept.supervised, &kept.t);
+        const struct trying ask = {
+            .uid = f->uid, .gid = f->gid, .boxed = f->nested && kept.supervised, .catches = catches};
+        int r = try_namespaces(ask, &kept.t);
         if (r < 0)
             return r;
         kept.at = now_ns();
         kept.uid = f->uid;
         kept.gid = f->gid;
+        kept.catches = catches;
     }
     *ret = kept.t;
     *ret_supervised = kept.supervised;

@@ -216,6 +216,25 @@ static void project_stop_first(const struct ask *a, struct pinfold_error *error)
                  a->branch ? a->branch : "", a->branch ? "'" : "");
 }
 
+/* What its box would have to do without is said in its policy. */
+static void project_may_lose(struct pinfold_error *error)
+{
+    static const char offer[] = "to run without:", option[] = " --may-lose ";
+    auto_buf struct buf words = BUF(sizeof error->text);
+    char *at = strstr(error->text, offer);
+    const char *one = at ? at + sizeof offer - 1 : NULL;
+    if (!at)
+        return;
+    while (strncmp(one, option, sizeof option - 1) == 0) {
+        const size_t n = strcspn(one + sizeof option - 1, " ;");
+        buf_printf(&words, "%s%.*s", words.n ? ", " : "", (int)n, one + sizeof option - 1);
+        one += sizeof option - 1 + n;
+    }
+    if (words.n)
+        snprintf(at, sizeof error->text - (size_t)(at - error->text),
+                 "%s may_lose: [%s] in .pinfold/policy.yaml, then pinfold trust .", offer, buf_cstr(&words));
+}
+
 static int ensure(struct ask *a, const char *name, struct pinfold_session **ret, struct pinfold_error *error)
 {
     struct pinfold_session_options o = session_options(a, name);
@@ -234,6 +253,8 @@ static int ensure(struct ask *a, const char *name, struct pinfold_session **ret,
     pinfold_policy_free(policy);
     if (r == -ESTALE && a->ensured)
         project_stop_first(a, error);
+    if (r < 0 && a->ensured)
+        project_may_lose(error);
     if (r == 0 && a->ensured)
         a->ensured(a);
     return r;

@@ -312,24 +312,25 @@ static int would_open(struct guard *g, int base, const char *text, int want)
     return own < 0 ? -own : 0;
 }
 
-/* The program that a script's first line names. */
-static void script_look(struct guard *g, int base, const char *text)
+/* The program that a script's first line names. True: there is nothing to tell of it. */
+static bool script_look(struct guard *g, int base, const char *text)
 {
     char head[SCRIPT_MAX], room[12];
     struct sys_stat st;
     auto_fd int fd = sys_openat(base, text, O_PATH | O_CLOEXEC, 0);
     if (fd < 0 || sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0 || !S_ISREG(st.mode))
-        return;
+        return false;
     auto_fd int own = sys_openat(g->self_fd, decimal(room, fd), O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
     long n = own < 0 ? own : sys_read(own, head, sizeof head - 1);
     if (n < 3 || head[0] != '#' || head[1] != '!')
-        return;
+        return n > 0;
     head[n] = 0;
     char *program = head + 2 + strspn(head + 2, " \t");
     program[strcspn(program, " \t\n")] = 0;
     int no = program[0] == '/' ? would_open(g, -1, program, X_OK) : 0;
     if (no)
         tell_path(g, DENIAL_EXEC, no, -1, program);
+    return no == 0;
 }
 
 static void open_look(struct guard *g, enum denial_action action, int dir, uint64_t path, int want)
@@ -344,8 +345,8 @@ static void open_look(struct guard *g, enum denial_action action, int dir, uint6
     int no = proc ? 0 : would_open(g, base, g->text[0], want);
     if (no && tell_spot(g, action, no, base, g->text[0], &s, &clear))
         quiet_keep(g, dir, g->text[0], s.path, clear);
-    else if (!no && action == DENIAL_EXEC)
-        script_look(g, base, g->text[0]);
+    else if (!no && action == DENIAL_EXEC && script_look(g, base, g->text[0]))
+        quiet_program(g, g->text[0]);
     (void)close_fd(base);
 }
 

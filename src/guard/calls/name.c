@@ -263,16 +263,9 @@ static int rename_places(struct guard *g, unsigned flags)
     return no < 0 ? no : 0;
 }
 
-long rename_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint64_t to, unsigned flags)
+static int rename_once(struct guard *g, int from_dir, int to_dir, unsigned flags)
 {
-    if (flags & ~(unsigned)RENAME_KNOWN ||
-        ((flags & RENAME_EXCHANGE) && (flags & (RENAME_NOREPLACE | RENAME_WHITEOUT))))
-        return -EINVAL;
-    int no = target_string(g, from, g->text[0]);
-    if (no >= 0)
-        no = target_string(g, to, g->text[1]);
-    if (no >= 0)
-        no = names_lock(g, true);
+    int no = names_lock(g, true);
     if (no < 0)
         return no;
     auto_fd int base = place_base(g, g->text[0], g->text[1], from_dir, to_dir);
@@ -287,6 +280,23 @@ long rename_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint6
     }
     names_unlock(g);
     return no;
+}
+
+long rename_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint64_t to, unsigned flags)
+{
+    if (flags & ~(unsigned)RENAME_KNOWN ||
+        ((flags & RENAME_EXCHANGE) && (flags & (RENAME_NOREPLACE | RENAME_WHITEOUT))))
+        return -EINVAL;
+    int no = target_string(g, from, g->text[0]);
+    if (no >= 0)
+        no = target_string(g, to, g->text[1]);
+    if (no < 0)
+        return no;
+    /* What hooks have passed may be something else by now, and is asked for again. */
+    while ((no = rename_once(g, from_dir, to_dir, flags)) == MOVES_ASK && (no = branches_ask(g)) == 0)
+        ;
+    branches_done(g);
+    return no == GONE_ON ? ANSWERED : no;
 }
 
 /* Finds the source of a hard link. AT_EMPTY_PATH: a descriptor of the caller. */

@@ -132,6 +132,8 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
     if (memory == -EACCES)
         no = -EACCES;
     int map = no == 0 && g->nested && nested_is_map(p, o) ? proc_open_whole(g, o, reopen_flags(flags)) : -ENOENT;
+    if (map >= 0 && flags & WRITES && g->plan->uid == 0)
+        deny_root_map(g);
     if (no == 0 && flags & WRITES && p->plain)
         told_refs(g, p);
     if (g->names_held)

@@ -185,23 +185,38 @@ static bool is_quiet(struct guard *g, int dir, int n, int want, bool exec)
            sys_call(SYS_faccessat2, g->host_proc, at, F_OK, AT_SYMLINK_NOFOLLOW, 0, 0) == -ENOENT;
 }
 
+/* By its own numbers: that there is nothing to tell of reading a program says nothing of executing it. */
+static uint64_t program_sum(const struct guard *g, const char *text, int n)
+{
+    return path_sum(g, text, n) ^ 2;
+}
+
+void quiet_program(struct guard *g, const char *text)
+{
+    /* What its first line says may be another thing at once where the box can write. */
+    if (text[0] == '/' && sys_call(SYS_faccessat2, -1, text, W_OK, AT_EACCESS, 0, 0) != 0)
+        know(g, program_sum(g, text, (int)strlen(text)), text);
+}
+
 static bool quiet_path(struct guard *g, int dir, uint64_t path, int want, bool exec)
 {
     const char *text = g->text[0];
     target_likely(g);
-    const int n = target_string(g, path, g->text[0]);
+    int n = target_string(g, path, g->text[0]);
+    if (n <= 0 && g->who == &g->passing && target_find(g) == 0) /* process_vm_readv(2) may be refused */
+        n = target_string(g, path, g->text[0]);
     if (n <=
         0) /* nothing, or what nobody may read: so pid 1's own command before its execve, whose memory is pid 1's */
         return true;
     if (!exec && strncmp(text, "/proc/", 6) == 0) /* the box's own, and says "self" of its caller */
         return true;
-    const bool kept = text[0] == '/' && want == R_OK;
-    const uint64_t sum = kept ? path_sum(g, text, n) : 0;
+    const bool kept = text[0] == '/' && (want == R_OK || exec);
+    const uint64_t sum = !kept ? 0 : exec ? program_sum(g, text, n) : path_sum(g, text, n);
     g->moves = atomic_load(&g->shared->moves);
     if (kept && is_known(g, sum))
         return true;
     const bool quiet = is_quiet(g, dir, n, want, exec);
-    if (quiet && kept)
+    if (quiet && kept && !exec)
         know(g, sum, text);
     return quiet;
 }

@@ -69,7 +69,11 @@ int target_find(struct guard *g)
 void target_likely(struct guard *g)
 {
     g->who = &g->targets[(unsigned)g->n.pid % TARGETS];
-    if (g->who->tid != (pid_t)g->n.pid)
+    if (g->who->tid == (pid_t)g->n.pid)
+        return;
+    g->passing = (struct target){.tid = (pid_t)g->n.pid, .proc = -1, .pidfd = -1, .process = -1};
+    g->who = &g->passing;
+    if (g->memory_files)
         (void)target_find(g);
 }
 

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 #include "guard/inside.h"
+#include "protocol/guard_table.h"
+#include "protocol/moves.h"
 #include "sys/socket.h"
 
 #define DENIAL_BURST 256u
@@ -52,11 +54,14 @@ static void report(struct guard *g, uint32_t kind, struct bucket *b, enum denial
                              .session = g->who ? target_session(g) : 0,
                              .origin = rule ? rule->said->origin : 0,
                              .rule = rule ? rule->index : UINT32_MAX};
-    size_t room = sizeof f.text - 512 - DENIAL_ARGV;
+    const int longest = action == DENIAL_GIT_BRANCH ? MOVES_WHY : 400; /* what hooks have said */
+    size_t room = sizeof f.text - (size_t)longest - 112 - DENIAL_ARGV;
     size_t n = path.n < room ? path.n : room;
     memcpy(f.text, path.p, n);
-    int more = dropped ? snprintf(f.text + n + 1, 500, "%.400s (%u more were not reported)", why, dropped)
-                       : snprintf(f.text + n + 1, 500, "%.400s", why);
+    char *to = f.text + n + 1;
+    const size_t left = (size_t)longest + 100;
+    int more = dropped ? snprintf(to, left, "%.*s (%u more were not reported)", longest, why, dropped)
+                       : snprintf(to, left, "%.*s", longest, why);
     f.n = (uint32_t)(n + 1 + (size_t)more + 1);
     f.argv = g->who ? target_line(g, f.text + f.n) : 0;
     if (sys_send(g->report, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
@@ -82,6 +87,12 @@ void deny_built(struct guard *g, enum denial_action action, struct str path)
 {
     if (!g->ours && !(g->plan->filter & FILTER_MONITOR)) /* which tells every such call */
         report(g, FRAME_BUILT, &g->shared->built, action, NULL, path, "");
+}
+
+void deny_root_map(struct guard *g)
+{
+    if (!g->ours) /* also in a monitored box: the monitor sees calls, and not what write(2) gets */
+        report(g, FRAME_BUILT, &g->shared->built, DENIAL_NAMESPACE, NULL, STR(DENIAL_ROOT_MAP), "");
 }
 
 int deny_namespace(struct guard *g)

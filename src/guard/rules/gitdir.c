@@ -202,6 +202,11 @@ static int put_relative_path(struct guard *g, int dir, const char *name, struct 
 static int judge_text(struct guard *g, const struct gitconfig_ask *ask, struct buf *why)
 {
     int no = git_judge(ask, why);
+    if (no == 0 && ask->kind == GITCONFIG_REPOSITORY && !branches_config(g, ask->directory, ask->new_text)) {
+        if (why)
+            buf_text(why, "extensions.refStorage, where branches are checked (git.verify: required)");
+        no = -EACCES;
+    }
     if (no == 0 && ask->kind == GITCONFIG_REPOSITORY &&
         !module_text_fits(g, ask->directory, ask->old_text, ask->new_text)) {
         if (why)
@@ -293,6 +298,17 @@ int git_config_replace(struct guard *g, const struct place *from, const struct p
         return source;
     int no = judge_and_put(g, source, to, rule, !keep_source, -1);
     if (no == 0 && !keep_source)
+        (void)sys_unlinkat(from->dir, from->name, 0);
+    return no;
+}
+
+int git_put_refs(struct guard *g, const struct place *from, const struct place *to, struct str text)
+{
+    struct sys_stat st;
+    int no = sys_stat_at(from->dir, from->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    if (no == 0)
+        no = put_in_place(g, to->dir, to->name, text, &st, true);
+    if (no == 0)
         (void)sys_unlinkat(from->dir, from->name, 0);
     return no;
 }

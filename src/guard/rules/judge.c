@@ -153,7 +153,8 @@ static int add_rule(struct rules *all, const struct guard_rule *said, uint32_t i
                     struct arena *mem)
 {
     bool absolute = str_starts(text, STR("/"));
-    if (text.n == 0 || (said->kind != GUARD_RULE_NAME && said->kind != GUARD_RULE_HIDE_NAME && !absolute))
+    if (text.n == 0 || (said->kind != GUARD_RULE_NAME && said->kind != GUARD_RULE_HIDE_NAME &&
+                        said->kind != GUARD_RULE_BRANCH && !absolute))
         return -EBADMSG;
     switch (said->kind) {
     case GUARD_RULE_ROOT:
@@ -174,6 +175,11 @@ static int add_rule(struct rules *all, const struct guard_rule *said, uint32_t i
         return add(&all->sockets, &all->n_sockets, said, index, text, mem) ? 0 : -ENOMEM;
     case GUARD_RULE_PRIVATE:
         return add(&all->private_trees, &all->n_private, said, index, text, mem) ? 0 : -ENOMEM;
+    case GUARD_RULE_BRANCH:
+        if (!add(&all->branches, &all->n_branches, said, index, text, mem))
+            return -ENOMEM;
+        all->branches[all->n_branches - 1].below = below;
+        return below.n > 1 ? 0 : -EBADMSG;
     default:
         return -EBADMSG;
     }
@@ -797,4 +803,48 @@ const struct rule *rules_socket(const struct rules *r, struct str path)
         if (str_eq(r->sockets[i].path, path))
             return &r->sockets[i];
     return NULL;
+}
+
+/* ---- protected branches ---- */
+
+#define HEADS "refs/heads"
+
+/* No branch: git refuses such names, and makes its lock files so. */
+static bool is_lock(struct str ref)
+{
+    struct str part;
+    size_t at = 0;
+    while (part_next(ref, &at, &part))
+        if (str_ends(part, STR(".lock")))
+            return true;
+    return false;
+}
+
+const struct rule *rules_branch(const struct rules *r, const struct rule *of, struct str ref)
+{
+    size_t end;
+    if (!path_in(ref, STR(HEADS)) || ref.n <= sizeof HEADS || is_lock(ref))
+        return NULL;
+    for (size_t i = 0; i < r->n_branches; i++)
+        if (str_eq(r->branches[i].below, of->below) && names_fit(r->branches[i].path, true, ref, sizeof HEADS, &end))
+            return &r->branches[i];
+    return NULL;
+}
+
+enum rules_refs rules_refs(const struct rules *r, struct str path, const struct rule **ret_rule)
+{
+    for (size_t i = 0; i < r->n_branches; i++) {
+        const struct rule *of = &r->branches[i];
+        if (!path_in(path, of->below) || path.n == of->below.n)
+            continue;
+        const struct str name = str_skip(path, of->below.n + 1);
+        const struct rule *rule = rules_branch(r, of, name);
+        *ret_rule = rule ? rule : of;
+        return rule                                                     ? REFS_BRANCH
+               : fold_eq(name, STR("packed-refs"))                      ? REFS_PACKED
+               : path_in(name, STR("reftable"))                         ? REFS_TABLE
+               : path_in(STR(HEADS), name) || path_in(name, STR(HEADS)) ? REFS_DIRECTORY
+                                                                        : REFS_NONE;
+    }
+    return REFS_NONE;
 }

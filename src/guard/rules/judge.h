@@ -48,6 +48,8 @@ struct rules {
     size_t n_hidden;
     struct rule *pinned, *sockets, *private_trees, *roots;
     size_t n_pinned, n_sockets, n_private, n_roots;
+    struct rule *branches; /* `below` is the repository */
+    size_t n_branches;
     struct rule *rooted; /* NAME of GUARD_ROOT again, as components below the root of a repository */
     size_t n_rooted;
     /* Of the lists above, made once they are complete: the rules that rules_decider() compares, so that the first one at or above a
@@ -113,3 +115,16 @@ bool rules_foreign(struct str path);
 /* Whether the rule is for a directory that git itself fills when it creates a repository. */
 bool rule_is_git_hooks(const struct rule *r);
 bool rule_is_git_config(const struct rule *r);
+
+/* What of a repository with protected branches a path names. */
+enum rules_refs {
+    REFS_NONE,
+    REFS_BRANCH,   /* the file of a protected branch */
+    REFS_PACKED,   /* packed-refs */
+    REFS_TABLE,    /* reftable, or something in it */
+    REFS_DIRECTORY /* refs, refs/heads, or another name in it */
+};
+/* `ret_rule`: for all but REFS_NONE. */
+enum rules_refs rules_refs(const struct rules *r, struct str path, const struct rule **ret_rule);
+/* The rule that protects the branch `ref` ("refs/heads/x") of the repository that `of` is about, or NULL. */
+const struct rule *rules_branch(const struct rules *r, const struct rule *of, struct str ref);

@@ -466,6 +466,8 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
         return deny(g, DENIAL_CREATE, NULL, path, "a name that belongs to pinfold");
     if (is_option_ref(g, path))
         return deny(g, DENIAL_CREATE, NULL, path, OPTION_REF);
+    if (g->rules.n_branches && branches_make(g, path, made == MADE_DIRECTORY) < 0)
+        return -EACCES;
     end = repository_place(g, path, &config);
     if (end && !hooks &&
         !(fold_eq(last_of((struct str){path.p, end}), STR("hooks")) && is_hook_sample(path, end, made)))
@@ -653,6 +655,8 @@ int verdict_object(struct guard *g, const struct object *o, enum denial_action a
                 return deny(g, action, rule, path, rule ? reason(rule) : REPOSITORY);
             if (reserved(path))
                 return deny(g, action, NULL, path, "a name that belongs to pinfold");
+            if (g->rules.n_branches && branches_object(g, path, action) < 0)
+                return -EACCES;
         }
         if (object_outside(g, o, action)) /* for the box a link to it would cross file systems */
             return action == DENIAL_LINK ? -EXDEV : outside(g, action, o->fd, path);
@@ -792,6 +796,8 @@ static int verdict_leaves(struct guard *g, const struct place *from, const struc
         return deny(g, DENIAL_RENAME, rule, path, rule ? reason(rule) : REPOSITORY);
     if (reserved(path))
         return deny(g, DENIAL_RENAME, NULL, path, "a name that belongs to pinfold");
+    if (g->rules.n_branches && branches_leave(g, path, S_ISDIR(st->mode)) < 0)
+        return -EACCES;
     rule = rules_pinned(&g->rules, path);
     if (rule)
         return deny(g, DENIAL_RENAME, rule, path, "a path that a rule depends on");
@@ -834,11 +840,13 @@ static int verdict_arrives(struct guard *g, const struct place *from, const stru
         return deny(g, DENIAL_RENAME, NULL, path, OPTION_REF);
     if (brings_remotes(g, from, to))
         return deny(g, DENIAL_RENAME, NULL, path, REPOSITORY);
-    int no = completes_repository(g, to);
+    int no = g->rules.n_branches ? branches_arrive(g, from, to, st, may_replace) : 0;
+    if (no == 0)
+        no = completes_repository(g, to);
     if (no == 0)
         no = reporoot_arrives(g, from, to, st);
     struct rooted w = {0};
-    if (no < 0 || S_ISREG(st->mode))
+    if (no != 0 || S_ISREG(st->mode))
         return no;
     if (S_ISLNK(st->mode))
         return (rule = reporoot_below(g, path, &w)) || (rule = rules_below(&g->rules, path, &at, &rest)) ||

@@ -9,6 +9,7 @@
 #include "match/path.h"
 #include "sys/fd.h"
 
+#define NOTHING     "nothing" /* below the store, for a moment */
 #define ONLY_INSIDE (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
 
 int repos_inside(const struct changes *all, struct arena *mem, const char ***ret, size_t *ret_n)
@@ -28,8 +29,8 @@ int repos_inside(const struct changes *all, struct arena *mem, const char ***ret
     return 0;
 }
 
-/* The layer's own directory of this path; -ENOENT: it has none, or one that hides the workspace's. */
-static int open_upper(int top, const char *path, struct arena *mem)
+/* The layer's own directory of this path; -ENOENT: it has none, or one that hides the workspace's. `fresh`: the workspace has none. */
+static int open_upper(int top, const char *path, bool fresh, struct arena *mem)
 {
     struct str part, whole = str_of(path);
     int at = sys_openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
@@ -39,7 +40,7 @@ static int open_upper(int top, const char *path, struct arena *mem)
         const char *name = arena_str(mem, part);
         int next = name ? object_open(at, name, S_IFDIR) : -ENOMEM;
         sys_drop(&at);
-        if (next >= 0 && sys_fgetxattr(next, "user.overlay.opaque", &mark, 1) == 1 && mark == 'y') {
+        if (next >= 0 && !fresh && sys_fgetxattr(next, "user.overlay.opaque", &mark, 1) == 1 && mark == 'y') {
             sys_drop(&next);
             next = -ENOENT;
         }
@@ -81,13 +82,29 @@ static bool is_of(const struct change *c, const char *path, size_t n)
     return repo_inside(c->path) == n + 1 && memcmp(c->path, path, n) == 0;
 }
 
+/* A directory that is gone already: nothing is in it. */
+static int open_nothing(int store)
+{
+    const int e = sys_mkdirat(store, NOTHING, 0700);
+    if (e < 0 && e != -EEXIST)
+        return e;
+    const int fd = sys_openat(store, NOTHING, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    (void)sys_unlinkat(store, NOTHING, AT_REMOVEDIR);
+    return fd;
+}
+
 int repo_enter(const struct layer_trees *t, const struct changes *all, const char *path, struct arena *mem,
                struct repo_within *ret)
 {
     const size_t n = strlen(path);
     *ret = (struct repo_within){.path = path, .t = *t};
     ret->t.workspace = sys_openat2(t->workspace, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, ONLY_INSIDE);
-    ret->t.upper = open_upper(t->upper, path, mem);
+    const char *git = arena_printf(mem, "%s/" REPO_DIR, path);
+    const struct change *made = git ? changes_find(all, git) : NULL;
+    const bool fresh = ret->t.workspace < 0 && made && made->kind == CHANGE_ADDED && object_is(&made->new, S_IFDIR);
+    if (fresh)
+        ret->t.workspace = open_nothing(t->store);
+    ret->t.upper = open_upper(t->upper, path, fresh, mem);
     ret->t.path = arena_printf(mem, "%s/%s", t->path, path);
     ret->t.inside = arena_printf(mem, "%s/", path);
     ret->t.below = NULL;
@@ -106,8 +123,7 @@ int repo_enter(const struct layer_trees *t, const struct changes *all, const cha
         *slot = all->all[i];
         slot->path += n + 1;
     }
-    const char *git = arena_printf(mem, "%s/" REPO_DIR, path);
-    if (!ret->why && git && may_be_another(t, git, mem))
+    if (!ret->why && !fresh && git && may_be_another(t, git, mem))
         ret->why = CONFLICT_ABOVE;
     return arena_failed(mem) ? -ENOMEM : 0;
 }

@@ -11,13 +11,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "git/gitconfig.h"
 #include "layer/repo/repo.h"
 #include "layer/text.h"
 #include "sys/fd.h"
 
-#define ROOM       (128u << 10)
-#define TYPES_MAX  ((size_t)16 << 20)
-#define HASH_BYTES 32
+#define ROOM        (128u << 10)
+#define TYPES_MAX   ((size_t)16 << 20)
+#define HASH_BYTES  32
+#define EXCLUDE_MAX ((size_t)64 << 10)
 
 struct landing {
     const struct layer_trees *t;
@@ -65,10 +67,10 @@ static int landing_parts(const struct layer_trees *t, bool used)
     return e < 0 ? e : sys_openat(t->store, REPO_PARTS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 }
 
-/* As the workspace's HEAD is, so that a repository of several people stays one. */
+/* As the workspace's HEAD is, so that a repository of several people stays one; of a new one as the box's. */
 static struct layer_object dressed(const struct landing *l, uint32_t mode)
 {
-    struct layer_object as = l->r->head_object;
+    struct layer_object as = l->r->dress;
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
     as.mode = mode;
@@ -78,7 +80,7 @@ static struct layer_object dressed(const struct landing *l, uint32_t mode)
 
 static uint32_t file_mode(const struct landing *l)
 {
-    return l->r->head_object.mode & 0666;
+    return l->r->dress.mode & 0666;
 }
 
 /* An operation that puts the prepared object of this name at `path`. */
@@ -164,6 +166,61 @@ static int land_text(struct landing *l, const char *path, struct str text, const
     if (e < 0)
         return err_sys(l->e, ERR_SYSTEM, -e, "layer %s: cannot prepare '%.300s'", l->t->id, path);
     return add_landing(l, path, part, old) ? 0 : land_no_memory(l);
+}
+
+static int say(struct landing *l, const char *sentence)
+{
+    const char **slot = sentence ? arena_push(l->mem, &l->out->said, &l->out->n_said, sizeof *slot) : NULL;
+    if (!slot)
+        return land_no_memory(l);
+    *slot = sentence;
+    return 0;
+}
+
+/* ---- a new repository ---- */
+
+#define CONFIG "[core]\n\trepositoryformatversion = %u\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"
+
+/* The configuration of one that the box has made: judged as one that it writes into such a repository directly. */
+static int land_config(struct landing *l)
+{
+    auto_buf struct buf why = BUF(1024);
+    const char *directory = arena_printf(l->mem, "%s/" REPO_DIR, l->t->path);
+    const bool wide = l->r->digits == 64;
+    if (!directory)
+        return land_no_memory(l);
+    const struct gitconfig_ask ask = {.kind = GITCONFIG_REPOSITORY,
+                                      .old_text = STR(""),
+                                      .new_text = l->r->config,
+                                      .directory = str_of(directory),
+                                      .root = str_of(l->t->path)};
+    if (gitconfig_judge(&ask, &why) == 0)
+        return land_text(l, REPO_DIR "/config", l->r->config, NULL);
+    const char *plain = arena_printf(l->mem, CONFIG "%s", wide, wide ? "[extensions]\n\tobjectformat = sha256\n" : "");
+    const int e = plain ? land_text(l, REPO_DIR "/config", str_of(plain), NULL) : land_no_memory(l);
+    return e < 0 ? e
+                 : say(l, arena_printf(l->mem,
+                                       REPO_DIR "/config: a new one, without remotes and settings of the box's: %s",
+                                       buf_cstr(&why)));
+}
+
+/* What makes a directory a repository; of hooks and the like nothing. */
+static int land_born(struct landing *l)
+{
+    static const char *const places[] = {"objects/pack", "objects/info", "refs/heads", "refs/tags", "hooks", "info"};
+    struct str exclude;
+    int e = 0;
+    for (size_t i = 0; e == 0 && i < sizeof places / sizeof *places; i++) {
+        const char *path = arena_printf(l->mem, REPO_DIR "/%s/x", places[i]);
+        e = path ? add_directories(l, path) : land_no_memory(l);
+    }
+    if (e == 0)
+        e = land_config(l);
+    const int no = e < 0 ? e : repo_text(l->t->upper, REPO_DIR "/info/exclude", l->mem, &exclude, NULL);
+    return e < 0                               ? e
+           : no == -ENOMEM                     ? land_no_memory(l)
+           : no < 0 || exclude.n > EXCLUDE_MAX ? 0
+                                               : land_text(l, REPO_DIR "/info/exclude", exclude, NULL);
 }
 
 /* ---- objects ---- */
@@ -314,15 +371,6 @@ static const char *wrong_type(const struct landing *l, const char *name, const c
     return "it does not name a commit";
 }
 
-static int say(struct landing *l, const char *sentence)
-{
-    const char **slot = sentence ? arena_push(l->mem, &l->out->said, &l->out->n_said, sizeof *slot) : NULL;
-    if (!slot)
-        return land_no_memory(l);
-    *slot = sentence;
-    return 0;
-}
-
 static int land_deleted(struct landing *l, const struct repo_ref *ref, const char *path)
 {
     if (!object_is(&ref->loose, S_IFREG))
@@ -439,10 +487,10 @@ static int land_index(struct landing *l)
         return land_refuse(l, REPO_DIR "/index", "it belongs to a commit that the workspace's HEAD does not stand for");
     if (str_is(state, "bad"))
         return land_refuse(l, REPO_DIR "/index", "git does not accept it");
-    if (r->index_touched && !(r->base && str_is(state, "same")))
-        return land_refuse(l, REPO_DIR "/index", "the host changed it after the box began");
     if (str_is(state, "none")) /* the same entries, looked at at another time */
         return 0;
+    if (r->index_touched && !(r->base && str_is(state, "same")))
+        return land_refuse(l, REPO_DIR "/index", "the host changed it after the box began");
     if (!bundle_text(l->answer, "index", (size_t)1 << 30, l->mem, &text))
         return bad_answer(l, -EBADMSG);
     return land_text(l, REPO_DIR "/index", text, &r->index_object);
@@ -505,7 +553,9 @@ int repo_land(const struct layer_trees *t, struct repo *r, int answer, struct ar
     if (!bundle_text(answer, "types", TYPES_MAX, mem, &l.types))
         return bad_answer(&l, -EBADMSG);
     keep_current(r);
-    int no = land_objects(&l);
+    int no = r->born ? land_born(&l) : 0;
+    if (no == 0)
+        no = land_objects(&l);
     for (size_t pass = 0; pass < 2; pass++) /* what goes makes room for names below it */
         for (size_t i = 0; no == 0 && i < r->n; i++)
             no = !r->refs[i].new == !pass ? land_ref(&l, &r->refs[i]) : 0;

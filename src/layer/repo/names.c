@@ -25,8 +25,9 @@ enum repo_part repo_part_of(const char *path)
 {
     static const char *const unit[] = {"HEAD", "index", "packed-refs"};
     /* What git writes beside its work. The objects' own notes (info/) can be made anew from them. */
-    static const char *const passing[] = {"COMMIT_EDITMSG", "ORIG_HEAD",  "FETCH_HEAD", "AUTO_MERGE", "gc.log",
-                                          "gc.pid",         "index.lock", "HEAD.lock",  "branches",   "info/refs"};
+    static const char *const passing[] = {"COMMIT_EDITMSG", "ORIG_HEAD", "FETCH_HEAD", "AUTO_MERGE",
+                                          "gc.log",         "gc.pid",    "index.lock", "HEAD.lock",
+                                          "branches",       "info/refs", "description"};
     path += repo_inside(path);
     if (strcmp(path, REPO_DIR) == 0)
         return REPO_UNIT;
@@ -46,6 +47,9 @@ enum repo_part repo_part_of(const char *path)
     for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
         if (strcmp(path, passing[i]) == 0)
             return REPO_PASSING;
+    /* git's own samples, which nothing runs. */
+    if (below(path, "hooks") && str_ends(str_of(path), STR(".sample")) && !strchr(path + sizeof "hooks", '/'))
+        return REPO_PASSING;
     return REPO_OTHER;
 }
 

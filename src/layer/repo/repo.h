@@ -55,6 +55,9 @@ struct repo_log {
 };
 struct repo {
     size_t digits;               /* of its hashes; 0: the workspace has no repository */
+    bool born;                   /* the box has made it; the workspace has none there */
+    struct str config;           /* then: what it says of itself; not judged */
+    struct layer_object dress;   /* owner and permissions of what lands */
     const char *why;             /* nothing of it can land; NULL: something can */
     struct repo_ref head, *refs; /* those that differ; head.name NULL: it is the same */
     size_t n;
@@ -92,7 +95,7 @@ struct repo_within {
     struct changes all;   /* those of its .git */
     const char *why;      /* it cannot land; NULL: it can */
 };
-/* -ENOMEM. repo_leave() also then. */
+/* -ENOMEM. repo_leave() also then. Where the workspace has no such directory, it is an empty one. */
 int repo_enter(const struct layer_trees *t, const struct changes *all, const char *path, struct arena *mem,
                struct repo_within *ret);
 void repo_leave(struct repo_within *r);

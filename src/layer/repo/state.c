@@ -316,15 +316,17 @@ static int read_head(struct repo_reading *r)
     const int e = repo_text(r->t->workspace, REPO_DIR "/HEAD", r->mem, &old, &repo->head_object);
     const int n = merged_text(r, REPO_DIR "/HEAD", &new);
     const char *was = e == 0 ? ref_text(r, old) : NULL, *is = n == 0 ? ref_text(r, new) : NULL;
-    if (!was) {
+    if (!was && !repo->born) {
         repo->why = "the workspace's HEAD cannot be read";
         return 0;
     }
     repo->head_text = was;
+    if (was)
+        repo->dress = repo->head_object;
     int no = head_commit(r, 0, was, &repo->head_old);
     if (no == 0)
         no = head_commit(r, 1, is, &repo->head_new);
-    if (no < 0 || same(was, is))
+    if (no < 0 || (was && same(was, is)))
         return no;
     repo->head = (struct repo_ref){.name = "HEAD", .old = was, .new = is, .lands = "HEAD", .loose = repo->head_object};
     if (!is)
@@ -333,6 +335,8 @@ static int read_head(struct repo_reading *r)
         repo->head.why = "the host changed it after the box began";
     else if (is[0] == 'r' && (strncmp(is + 5, "refs/heads/", 11) != 0 || !repo_ref_ok(is + 5)))
         repo->head.why = "a branch of this name is not taken from a layer";
+    if (repo->born)
+        repo->why = repo->head.why;
     return 0;
 }
 
@@ -345,14 +349,14 @@ static int read_index(struct repo_reading *r)
     struct layer_object base;
     const struct change *c = changes_find(r->all, REPO_DIR "/index");
     own_fd int dir = object_parent(r->t->workspace, REPO_DIR "/index", &name);
-    if (dir < 0 || object_look(dir, name, &repo->index_object) < 0)
+    if (!repo->born && (dir < 0 || object_look(dir, name, &repo->index_object) < 0))
         return 0;
     repo->index =
         c && c->kind != CHANGE_DELETED && object_is(&c->new, S_IFREG) && (!c->old.mode || object_is(&c->old, S_IFREG));
     repo->index_touched = is_touched(r, REPO_DIR "/index", &repo->index_object);
     /* One that was written in place since is not what the box began with. */
-    repo->base = !r->t->inside && object_look(r->t->store, REPO_BASE, &base) == 0 && object_is(&base, S_IFREG) &&
-                 base.modified < r->t->since;
+    repo->base = !repo->born && !r->t->inside && object_look(r->t->store, REPO_BASE, &base) == 0 &&
+                 object_is(&base, S_IFREG) && base.modified < r->t->since;
     return 0;
 }
 
@@ -503,6 +507,36 @@ static int take_extension(void *ctx, const struct gitconfig_entry *entry)
     return 0;
 }
 
+/* One that the box has made, all of which is in the layer. */
+static int read_born(struct repo_reading *r)
+{
+    struct repo *repo = r->ret;
+    const struct change *git = changes_find(r->all, REPO_DIR), *head = changes_find(r->all, REPO_DIR "/HEAD");
+    if (!git || git->kind != CHANGE_ADDED || !object_is(&git->new, S_IFDIR))
+        return 0;
+    repo->digits = 40;
+    repo->born = true;
+    const int e = repo_text(r->t->upper, REPO_DIR "/config", r->mem, &repo->config, NULL);
+    if (e == -ENOMEM)
+        return no_room(r);
+    if (git->conflict)
+        repo->why = git->conflict;
+    else if (r->t->n_below)
+        repo->why = "in a layer that stands on another one, a repository that the box has made is not applied";
+    else if (!head || !object_is(&head->new, S_IFREG))
+        repo->why = "it has no HEAD";
+    else if (e < 0 || gitconfig_parse(repo->config, take_extension, repo, NULL) < 0)
+        repo->why = "its configuration cannot be read";
+    else if (changes_find(r->all, REPO_DIR "/shallow"))
+        repo->why = "it is a shallow clone, which lacks what its oldest commits stand on";
+    else if (changes_find(r->all, REPO_DIR "/objects/info/alternates"))
+        repo->why = "it takes objects from another repository; make it its own in the box: git repack -ad, then remove "
+                    ".git/objects/info/alternates";
+    else
+        repo->dress = head->new;
+    return 0;
+}
+
 /* What the workspace's own configuration says of how it is stored. */
 static int read_kind(struct repo_reading *r)
 {
@@ -511,8 +545,10 @@ static int read_kind(struct repo_reading *r)
     struct str text, line;
     const char *name;
     own_fd int dir = object_parent(r->t->workspace, REPO_DIR, &name);
-    if (dir < 0 || object_look(dir, name, &top) < 0 || !top.mode)
+    if (dir < 0 || object_look(dir, name, &top) < 0)
         return 0;
+    if (!top.mode)
+        return read_born(r);
     repo->digits = 40;
     if (!object_is(&top, S_IFDIR)) {
         repo->why =
@@ -549,7 +585,7 @@ int repo_read(const struct layer_trees *t, const struct changes *all, struct are
         no = read_kind(&r);
     if (no < 0 || !ret->digits || ret->why)
         return no;
-    if (is_replaced(all)) {
+    if (!ret->born && is_replaced(all)) {
         ret->why = "the box removed or replaced the repository itself";
         return 0;
     }

@@ -149,6 +149,8 @@ void repo_put_words(const struct repo *r, int answer, struct arena *mem, struct 
         buf_printf(out, "the repository is not applied: %s\n", r->why);
         return;
     }
+    if (r->born)
+        buf_text(out, "the box made the repository\n");
     if (r->head.name) {
         buf_text(out, "HEAD");
         put_change(out, &r->head);

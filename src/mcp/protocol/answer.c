@@ -12,7 +12,28 @@ static bool is_skipped(const char *name, const char *const *skip)
     return false;
 }
 
+static void put_member(struct json *j, const struct pinfold_value *in, const struct pinfold_value *one,
+                       const char *const *skip, const struct answer_rewrite *as)
+{
+    const char *name = pinfold_value_name(one), *text = as ? pinfold_value_text(one, NULL) : NULL;
+    if (is_skipped(name, skip))
+        return;
+    if (!text || !name || !same(name, as->name)) {
+        answer_rewrite(j, name, one, skip, as);
+        return;
+    }
+    auto_buf struct buf words = BUF(1u << 16);
+    as->put(as->ctx, in, text, &words);
+    json_str(j, name, buf_view(&words));
+}
+
 void answer_write(struct json *j, const char *name, const struct pinfold_value *v, const char *const *skip)
+{
+    answer_rewrite(j, name, v, skip, NULL);
+}
+
+void answer_rewrite(struct json *j, const char *name, const struct pinfold_value *v, const char *const *skip,
+                    const struct answer_rewrite *as)
 {
     const enum pinfold_value_type type = pinfold_value_type(v);
     struct str text;
@@ -36,11 +57,7 @@ void answer_write(struct json *j, const char *name, const struct pinfold_value *
             json_array(j, name);
         else
             json_object(j, name);
-        EACH_ANSWER(one, v)
-        {
-            if (!is_skipped(pinfold_value_name(one), skip))
-                answer_write(j, pinfold_value_name(one), one, skip);
-        }
+        EACH_ANSWER(one, v) put_member(j, v, one, skip, as);
         if (type == PINFOLD_VALUE_LIST)
             json_array_end(j);
         else

@@ -1,4 +1,4 @@
-/* Which media type a file has: pictures and PDF by their first bytes, everything else by the end of the name. */
+/* Which media type a file has: pictures, sounds and PDF by their first bytes, everything else by the end of the name. */
 #include "mcp/protocol/mime.h"
 
 #include <string.h>
@@ -10,6 +10,8 @@ static const char *by_bytes(struct str b)
 {
     if (b.n >= 12 && memcmp(b.p, "RIFF", 4) == 0 && memcmp(b.p + 8, "WEBP", 4) == 0)
         return "image/webp";
+    if (b.n >= 12 && memcmp(b.p, "RIFF", 4) == 0 && memcmp(b.p + 8, "WAVE", 4) == 0)
+        return "audio/wav";
     static const struct {
         const char *begin;
         size_t n;
@@ -18,6 +20,8 @@ static const char *by_bytes(struct str b)
                  {"\xff\xd8\xff", 3, "image/jpeg"},
                  {"GIF87a", 6, "image/gif"},
                  {"GIF89a", 6, "image/gif"},
+                 {"ID3\x03", 4, "audio/mpeg"},
+                 {"ID3\x04", 4, "audio/mpeg"},
                  {"%PDF-", 5, "application/pdf"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (b.n >= known[i].n && memcmp(b.p, known[i].begin, known[i].n) == 0)
@@ -69,6 +73,8 @@ const char *mime_of_name(const char *name)
                                            {"jpeg", "image/jpeg"},
                                            {"gif", "image/gif"},
                                            {"webp", "image/webp"},
+                                           {"wav", "audio/wav"},
+                                           {"mp3", "audio/mpeg"},
                                            {"zip", "application/zip"},
                                            {"gz", "application/gzip"},
                                            {"tar", "application/x-tar"},
@@ -87,14 +93,19 @@ const char *mime_of(const char *name, struct str bytes)
     bool text = utf8_valid(bytes);
     if (type)
         return type;
-    /* What is called a picture and is none, or called text and is no text, is not called so. */
-    if (named && !mime_is_picture(named) && (text || strncmp(named, "text/", 5) != 0))
+    /* What is called a picture or a sound and is none, or called text and is no text, is not called so. */
+    if (named && !mime_content(named) && (text || strncmp(named, "text/", 5) != 0))
         return named;
     return text ? "text/plain" : "application/octet-stream";
 }
 
-bool mime_is_picture(const char *type)
+const char *mime_content(const char *type)
 {
-    return type && (strcmp(type, "image/png") == 0 || strcmp(type, "image/jpeg") == 0 ||
-                    strcmp(type, "image/gif") == 0 || strcmp(type, "image/webp") == 0);
+    static const char *const shown[] = {"image/png",  "image/jpeg", "image/gif",
+                                        "image/webp", "audio/wav",  "audio/mpeg"};
+    for (size_t i = 0; type && i < sizeof shown / sizeof *shown; i++) {
+        if (strcmp(type, shown[i]) == 0)
+            return type[0] == 'i' ? "image" : "audio";
+    }
+    return NULL;
 }

@@ -6,5 +6,5 @@
 const char *mime_of(const char *name, struct str bytes);
 /* By its name alone; NULL: unknown. */
 const char *mime_of_name(const char *name);
-/* Whether it is an image that models can look at: PNG, JPEG, GIF or WebP, known by its first bytes. */
-bool mime_is_picture(const char *type);
+/* The kind of content by which models get it, "image" (PNG, JPEG, GIF, WebP) or "audio" (WAV, MP3), known by its first bytes; or NULL. */
+const char *mime_content(const char *type);

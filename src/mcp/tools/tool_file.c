@@ -106,7 +106,7 @@ static void read_file_work(struct mcp_job *j)
         json_uint(&w, "size", size);
         json_bool(&w, "truncated", cut || n < size);
         const char *type = mime_of(s.path, all);
-        bool picture = !text && n == size && mime_is_picture(type);
+        bool picture = !text && n == size && mime_content(type);
         json_text(&w, "mimeType", type);
         json_text(&w, "encoding", text ? "utf8" : "base64");
         if (text)

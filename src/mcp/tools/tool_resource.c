@@ -17,6 +17,7 @@
 #include "mcp/protocol/rpc.h"
 #include "mcp/tools/tool_file.h"
 #include "mcp/tools/tool_session.h"
+#include "mcp/tools/wishes.h"
 
 #define MAX_EVENTS         (1u << 20) /* bytes of the audit log that are told: the newest */
 #define PAGE               500
@@ -44,8 +45,8 @@ static char *whole_log(size_t *ret_n, struct pinfold_error *error)
     return st.st_size ? mmap(NULL, *ret_n, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
 }
 
-/* Whether the line is an event of that session, and then how a model may know it: without the file of the rule, the host's. */
-static json_t *event_of(struct str line, const char *session, struct str scope)
+/* Whether the line is an event of that session, and then how a model may know it: with remedies of its own, without the file of the rule. */
+static json_t *event_of(const struct mcp_job *j, struct str line, const char *session, struct str scope)
 {
     char why[128];
     if (!memmem(line.p, line.n, scope.p, scope.n))
@@ -55,13 +56,20 @@ static json_t *event_of(struct str line, const char *session, struct str scope)
         value_free(&event);
         return NULL;
     }
+    const char *remedy = value_text(event, "remedy", NULL);
+    auto_buf struct buf words = BUF(1u << 16);
+    if (remedy) {
+        wishes_remedy(j, remedy, value_text(event, "origin", NULL), &words);
+        (void)json_object_set_new(event, "remedy", json_string(buf_cstr(&words)));
+    }
     (void)json_object_del(event, "origin");
     (void)json_object_del(event, "scope");
     return event;
 }
 
 /* The newest events of a session, the oldest of them first; their number. */
-static size_t put_events(struct buf *out, const char *session, struct str scope, struct pinfold_error *error)
+static size_t put_events(const struct mcp_job *j, struct buf *out, const char *session, struct str scope,
+                         struct pinfold_error *error)
 {
     size_t n, found = 0;
     char *log = whole_log(&n, error);
@@ -70,7 +78,7 @@ static size_t put_events(struct buf *out, const char *session, struct str scope,
         return 0;
     for (struct str rest = {log, n}; rest.n;) {
         struct str line = str_until(&rest, '\n');
-        auto_value json_t *event = event_of(line, session, scope);
+        auto_value json_t *event = event_of(j, line, session, scope);
         struct json w = JSON(out);
         if (!event)
             continue;
@@ -94,7 +102,7 @@ static bool audit_of(const struct mcp_job *j, const char *session, struct buf *o
     struct pinfold_error error = {0};
     auto_buf struct buf scope = BUF(1024);
     owner_scope(&scope, j->place->instance, j->client);
-    return put_events(out, session, buf_view(&scope), &error) > 0;
+    return put_events(j, out, session, buf_view(&scope), &error) > 0;
 }
 
 json_t *session_denials(const struct mcp_job *j, const char *session, const char *since)
@@ -109,7 +117,7 @@ json_t *session_denials(const struct mcp_job *j, const char *session, const char
         return list;
     owner_scope(&scope, j->place->instance, j->client);
     for (struct str rest = {log, n}; rest.n && json_array_size(list) < MAX_LISTED_DENIALS;) {
-        auto_value json_t *event = event_of(str_until(&rest, '\n'), session, buf_view(&scope));
+        auto_value json_t *event = event_of(j, str_until(&rest, '\n'), session, buf_view(&scope));
         const char *kind = value_text(event, "kind", NULL), *when = value_text(event, "t", NULL);
         if (kind && when && strcmp(when, since) >= 0 &&
             (same(kind, "file") || same(kind, "socket") || same(kind, "network")))
@@ -422,7 +430,7 @@ static const char *look_audit(const struct mcp_job *j, const struct resource *r,
     if (!state || (strncmp(before, state, n) == 0 && before[n] == ' '))
         return before;
     owner_scope(&scope, j->place->instance, j->client);
-    n = put_events(&out, r->session, buf_view(&scope), &error);
+    n = put_events(j, &out, r->session, buf_view(&scope), &error);
     return n || is_session(j, r->session) ? arena_printf(mem, "%s %zu", state, n) : "";
 }
 

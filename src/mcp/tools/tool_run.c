@@ -101,13 +101,18 @@ static bool asks(const struct mcp_job *j)
     return false;
 }
 
-void result_write(struct json *j, const char *name, const struct pinfold_value *result)
+static void rewrite_remedy(const void *ctx, const struct pinfold_value *in, const char *text, struct buf *out)
 {
-    static const char *const hidden[] = {"origin", NULL};
-    answer_write(j, name, result, hidden);
+    wishes_remedy(ctx, text, answer_text(in, "origin"), out);
 }
 
-/* One refusal as a sentence. False: it is told otherwise. */
+void result_write(const struct mcp_job *j, struct json *w, const char *name, const struct pinfold_value *result)
+{
+    static const char *const hidden[] = {"origin", NULL};
+    answer_rewrite(w, name, result, hidden, &(struct answer_rewrite){"remedy", rewrite_remedy, j});
+}
+
+/* One refusal as a sentence, without its remedy. False: it is told otherwise. */
 static bool denial_words(const struct pinfold_denial *d, struct buf *line)
 {
     if (!d->kind || same(d->kind, "limit") || !d->target)
@@ -143,7 +148,10 @@ static void denial_entry(const struct mcp_job *j, const struct pinfold_denial *d
     json_text_or_null(&w, "rule", d->rule);
     json_text_or_null(&w, "how", d->how);
     json_text_or_null(&w, "why", d->why && d->why[0] ? d->why : NULL);
-    json_text_or_null(&w, "remedy", d->remedy && d->remedy[0] ? d->remedy : NULL);
+    auto_buf struct buf remedy = BUF(1u << 16);
+    if (d->remedy && d->remedy[0])
+        wishes_remedy(j, d->remedy, d->origin, &remedy);
+    json_text_or_null(&w, "remedy", remedy.n ? buf_cstr(&remedy) : NULL);
     json_text_or_null(&w, "error", d->error && d->error[0] ? d->error : NULL);
     json_uint(&w, "pid", d->pid);
     json_bool(&w, "guess", d->guess != 0);
@@ -169,6 +177,7 @@ static struct pinfold_denial denial_of(const struct pinfold_value *d)
                                    .action = answer_text(d, "action"),
                                    .target = answer_text(d, "target"),
                                    .rule = answer_text(d, "rule"),
+                                   .origin = answer_text(d, "origin"),
                                    .how = answer_text(d, "how"),
                                    .why = answer_text(d, "why"),
                                    .remedy = answer_text(d, "remedy"),
@@ -188,7 +197,12 @@ void result_denials(struct mcp_job *j, const struct pinfold_value *list)
         line.n = 0;
         if (i++ >= MAX_TOLD_DENIALS || !denial_words(&d, &line))
             continue;
-        buf_printf(&j->text, "[%s]\n", buf_cstr(&line));
+        buf_printf(&j->text, "[%s", buf_cstr(&line));
+        if (d.remedy && d.remedy[0]) {
+            buf_text(&j->text, "; ");
+            wishes_remedy(j, d.remedy, d.origin, &j->text);
+        }
+        buf_text(&j->text, "]\n");
         if (!j->hears) /* or they were told as they happened */
             denial_entry(j, &d, buf_cstr(&line));
     }
@@ -237,7 +251,7 @@ void result_text(struct mcp_job *j, const struct pinfold_result *result)
     result_denials(j, pinfold_value_get(r, "denials"));
     /* A command that says no (grep, test) has done its work; one that was ended or could not start has not. */
     j->failed = !s.ended || strcmp(s.ended, "exit") != 0 || code == 126 || code == 127;
-    result_write(&JSON(&j->structured), NULL, r);
+    result_write(j, &JSON(&j->structured), NULL, r);
 }
 
 /* The words to run: env A=b ... /bin/sh -c COMMAND, as far as asked for. */

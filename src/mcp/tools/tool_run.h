@@ -12,8 +12,8 @@ extern const struct tool tool_run, tool_explain, tool_policy;
 
 /* What a model reads of a result, the same for run and bash: output, then how it ended where that is not exit 0. */
 void result_text(struct mcp_job *j, const struct pinfold_result *result);
-/* A result without where the rules were said of what was denied: that is a file of the host. */
-void result_write(struct json *j, const char *name, const struct pinfold_value *result);
+/* A result with remedies for this tool's caller, and without where the rules were said of what was denied: a file of the host. */
+void result_write(const struct mcp_job *j, struct json *w, const char *name, const struct pinfold_value *result);
 /* Copy-on-write, as on the command line: --cow, --cow=NAME, --cow-from. */
 #define COW_ARGUMENTS                                                                                                  \
     {"cow", ARGUMENT_SWITCH, .help = "Put changes to the workspace in a layer, which the user looks at and applies."}, \

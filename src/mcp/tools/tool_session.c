@@ -510,7 +510,7 @@ static void read_job(struct mcp_job *j)
         json_str(&w, "output", bytes);
     else
         json_base64(&w, "output", bytes);
-    result_write(&w, "result", result);
+    result_write(j, &w, "result", result);
     json_object_end(&w);
     if (n && j->text.p[j->text.n - 1] != '\n')
         buf_char(&j->text, '\n');

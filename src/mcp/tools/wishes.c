@@ -187,6 +187,77 @@ void wishes_words(const struct mcp_job *j, const char *text, struct buf *out)
     }
 }
 
+/* ---- remedies */
+
+/* {"NAME": VALUE}, as the argument `options` takes it. */
+static void put_wish(const struct pinfold_option_info *o, struct str value, struct buf *out)
+{
+    struct json w = JSON(out);
+    json_object(&w, NULL);
+    if (!o->takes_value) {
+        json_bool(&w, o->name, !str_is(value, "false"));
+    } else if (o->repeats) {
+        json_array(&w, o->name);
+        json_str(&w, NULL, value);
+        json_array_end(&w);
+    } else {
+        json_str(&w, o->name, value);
+    }
+    json_object_end(&w);
+}
+
+/* The value behind an option's name: "=VALUE", or what is left of the text, which may have blanks. */
+static struct str remedy_value(const struct pinfold_option_info *o, struct str rest)
+{
+    if (rest.n && rest.p[0] == '=')
+        return (struct str){rest.p + 1, strcspn(rest.p + 1, " ;,")};
+    return o->takes_value && rest.n && rest.p[0] == ' ' ? str_skip(rest, 1) : STR("");
+}
+
+/* One option of a remedy, as the caller of the tool can say it; what of `text` it took. */
+static size_t put_offer(struct str name, bool asks, struct buf *out)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%.*s", (int)name.n, name.p);
+    const struct pinfold_option_info *o = option(text);
+    const struct str rest = str_of(name.p + name.n), value = o ? remedy_value(o, rest) : STR("");
+    if (!o)
+        return 0;
+    const size_t taken = name.n + (value.n ? value.n + 1 : 0);
+    if (asks && (value.n || !o->takes_value)) {
+        buf_text(out, "options ");
+        put_wish(o, value, out);
+    } else {
+        buf_printf(out, asks ? "options.%.*s" : "--%.*s", (int)taken, name.p);
+    }
+    return taken;
+}
+
+void wishes_remedy(const struct mcp_job *j, const char *remedy, const char *origin, struct buf *out)
+{
+    bool said = false;
+    const bool asks = j->offers != OFFERS_SERVER && j->can_ask;
+    const size_t n = origin && origin[0] ? strlen(origin) : 0;
+    for (const char *at = remedy; *at;) {
+        if (n && strncmp(at, " (", 2) == 0 && strncmp(at + 2, origin, n) == 0 && at[2 + n] == ')') {
+            at += n + 3;
+            continue;
+        }
+        const bool begins = !said && strncmp(at, "--", 2) == 0 && (at == remedy || at[-1] == ' ');
+        const struct str name = begins ? option_at(at + 2) : STR("");
+        if (!name.n) {
+            buf_char(out, *at++);
+            continue;
+        }
+        at = name.p + put_offer(name, asks, out);
+        said = true;
+    }
+    if (said)
+        buf_text(out, !asks                         ? " (an option of pinfold mcp, which the person can start it with)"
+                      : j->offers == OFFERS_SESSION ? " (of session_start, with 'recreate'; the person is asked)"
+                                                    : " (of this tool; the person is asked)");
+}
+
 /* All that is wished, in one sentence. */
 static void put_question(struct buf *out, const struct mcp_job *j, const struct pinfold_option *wishes,
                          const char *refusal)

@@ -9,6 +9,11 @@ bool wishes_check(const json_t *options, char *why, size_t room);
 /* Rewrites the library's message about an option with the tool's names: its own argument, or `options.NAME`. */
 void wishes_words(const struct mcp_job *j, const char *text, struct buf *out);
 /*
+ * Rewrites the library's remedy for a refusal by what the caller of this tool can do: an argument, about which the person is
+ * asked, or an option of the server, which the person starts. `origin`: where the rule was said, which is left out.
+ */
+void wishes_remedy(const struct mcp_job *j, const char *remedy, const char *origin, struct buf *out);
+/*
  * The policy for this call: the instance's own if there are no wishes (`*ret_own` false), else one to be freed. If they
  * exceed the policy, the user is asked; without a yes the job fails with a message and -EPERM.
  */

@@ -9,6 +9,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "mcp/protocol/mime.h"
+
 #define MAX_LINE 4000
 
 void words_of(struct buf *out, struct str text)
@@ -190,7 +192,7 @@ int job_finish(struct mcp_job *j)
     json_object_end(&w);
     if (j->picture && !j->failed) {
         json_object(&w, NULL);
-        json_text(&w, "type", "image");
+        json_text(&w, "type", mime_content(j->picture));
         json_base64(&w, "data", buf_view(&j->pixels));
         json_text(&w, "mimeType", j->picture);
         json_object_end(&w);

@@ -35,11 +35,15 @@ struct job_place { /* shared by all calls; created before the first worker */
     char instance[80];    /* owner of this instance's names (owner.h) */
 };
 
+/* Where the caller of a tool can say an option of the policy: in the call, in session_start, or only the person at the server's start. */
+enum tool_offers { OFFERS_SERVER, OFFERS_CALL, OFFERS_SESSION };
+
 struct mcp_job {
     const struct job_place *place;
     int socket;
     unsigned number; /* of the call, for lines to the user */
     const char *tool;
+    enum tool_offers offers;
     const json_t *arguments;
     const char *client; /* owner of the sessions; one for stdio, an HTTP session's id */
     bool can_ask;       /* the client can ask the user */
@@ -52,7 +56,7 @@ struct mcp_job {
     bool bare;             /* `structured` is the whole result, not that of a tool */
     struct buf text;       /* what a model reads */
     struct buf structured; /* the same as a JSON object, or empty */
-    const char *picture;   /* the media type of a picture to show besides; NULL: none */
+    const char *picture;   /* the media type of a picture or sound to show besides (mime_content()); NULL: none */
     struct buf pixels;     /* its bytes */
     /* Freed once the answer is sent. */
     struct pinfold_result *result;

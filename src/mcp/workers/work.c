@@ -85,6 +85,17 @@ static const struct tool *find_tool(const char *name)
     return mcp_tool_find(name);
 }
 
+static enum tool_offers offers_of(const struct tool *t)
+{
+    for (const struct tool_argument *a = t->arguments; a->name; a++) {
+        if (same(a->name, "options"))
+            return OFFERS_CALL;
+        if (same(a->name, "directory")) /* an agent's box has the agent's policy */
+            return OFFERS_SERVER;
+    }
+    return t->sessions && mcp_tool_find(t->name) ? OFFERS_SESSION : OFFERS_SERVER; /* a resource is no tool's */
+}
+
 static bool carry_out(const struct job_place *place, int socket, struct str call)
 {
     char why[128];
@@ -104,6 +115,7 @@ static bool carry_out(const struct job_place *place, int socket, struct str call
     if (!t)
         return false;
     j.tool = t->name;
+    j.offers = offers_of(t);
     t->work(&j);
     bool sent = job_finish(&j) == 0;
     buf_free(&j.text);

@@ -154,8 +154,8 @@ const char *word_guard_rule(enum guard_rule_kind kind)
     static const char *const names[] = {
         [GUARD_RULE_ROOT] = "root",     [GUARD_RULE_NAME] = "name",           [GUARD_RULE_PROTECT] = "protect",
         [GUARD_RULE_HIDE] = "hide",     [GUARD_RULE_HIDE_NAME] = "hide-name", [GUARD_RULE_PIN] = "pin",
-        [GUARD_RULE_SOCKET] = "socket", [GUARD_RULE_PRIVATE] = "private"};
-    return kind <= GUARD_RULE_PRIVATE ? names[kind] : "?";
+        [GUARD_RULE_SOCKET] = "socket", [GUARD_RULE_PRIVATE] = "private",     [GUARD_RULE_BRANCH] = "branch"};
+    return kind <= GUARD_RULE_BRANCH ? names[kind] : "?";
 }
 
 const char *word_guard_judge(const struct guard_rule *r)

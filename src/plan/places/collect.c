@@ -6,6 +6,8 @@
  */
 #include "plan/make.h"
 
+#include "policy/build.h"
+
 static struct plan_place *place_of_fact(struct making *m, enum place_kind kind, const struct path_fact *f,
                                         uint32_t origin)
 {
@@ -109,6 +111,18 @@ static int collect_absent(struct making *m, const struct mount_rule *rule, const
     return 0;
 }
 
+/* Without mounts nothing appears at another path. Where the policy lets that go, what would be there is left out. */
+static bool may_leave_out(const struct making *m)
+{
+    return m->facts->tier == TIER_LANDLOCK && !m->facts->unsandboxed && !(m->facts->can & F(REMAP)) &&
+           m->policy->may_lose & F(REMAP);
+}
+
+static bool leaves_out(const struct making *m, const struct path_fact *to)
+{
+    return may_leave_out(m) && to->type == PATH_MISSING;
+}
+
 static int collect_mount(struct making *m, const struct mount_rule *rule)
 {
     const struct path_fact *from = fact_of(m, rule->from), *to = fact_of(m, rule->to);
@@ -121,6 +135,13 @@ static int collect_mount(struct making *m, const struct mount_rule *rule)
     if (!to->real[1])
         return err_say(m->e, ERR_POLICY, "mount %s:/ (%s): nothing can be mounted over the root", rule->from,
                        origin_of(m, rule->origin));
+    if (leaves_out(m, to))
+        return 0;
+    if (may_leave_out(m) && strcmp(from->real, to->real) != 0)
+        return err_say(
+            m->e, ERR_CANNOT,
+            "mount %s:%s (%s): the box has no mounts, and would see in its place what this machine has there",
+            rule->from, rule->to, origin_of(m, rule->origin));
     const struct mount_place *around = mount_above(m, rule->to);
     struct plan_place *p = place_of_fact(m, rule->read_only ? PLACE_RO : PLACE_RW, from, rule->origin);
     struct mount_place *mount = arena_push(m->mem, &m->mounts, &m->n_mounts, sizeof *mount);
@@ -166,6 +187,8 @@ static int collect_storages(struct making *m)
         const struct path_fact *f = fact_of(m, rule->path);
         if (!f)
             return -EINVAL;
+        if (may_leave_out(m)) /* nothing is stored, which the loss says */
+            continue;
         const struct mount_place *around = mount_above(m, rule->path);
         struct plan_place *p = place_add(m, PLACE_STORAGE, seen_inside(m, around, f->real), rule->origin);
         if (!p)
@@ -208,6 +231,11 @@ static int collect_workspace(struct making *m)
         int r = err_say(m->e, ERR_POLICY, "%s contains your home directory and would be writable as the workspace",
                         f->real);
         return err_hint(m->e, r, "change to a project's directory, or use --workspace DIR");
+    }
+    const bool shared = (f->mode & 01002) == 01002; /* everybody may create names, as in /tmp */
+    if (!p->workspace_read_only && !explicit && shared) {
+        int r = err_say(m->e, ERR_POLICY, WORKSPACE_TOO_WIDE "'%s', where all users keep files", f->real);
+        return err_hint(m->e, r, "change to a directory of your own in it, or use --workspace %s", f->real);
     }
     struct plan_place *at = place_of_fact(m, p->workspace_read_only ? PLACE_RO : PLACE_RW, f, p->workspace_origin);
     if (!at)
@@ -404,9 +432,22 @@ static int collect_rules(struct making *m)
     return r;
 }
 
+/* Whether what would be there is in a mount that is left out. */
+static bool is_left_out(struct making *m, const char *path)
+{
+    for (size_t i = 0; i < m->policy->n_mounts; i++) {
+        const struct path_fact *to = fact_of(m, m->policy->mounts[i].to);
+        if (to && path_at_or_below(path, m->policy->mounts[i].to) && leaves_out(m, to))
+            return true;
+    }
+    return false;
+}
+
 static int collect_sockets(struct making *m)
 {
     for (size_t i = 0; i < m->policy->n_unix_sockets; i++) {
+        if (is_left_out(m, m->policy->unix_sockets[i]))
+            continue;
         const struct path_fact *f = fact_of(m, m->policy->unix_sockets[i]);
         struct plan_place *p = f ? place_of_fact(m, PLACE_SOCKET, f, 0) : NULL;
         if (!p)

@@ -111,7 +111,7 @@ static void log_late(struct guessing *g, const struct denial *d)
                                       .chain = &r->chain};
     struct denial told = *d;
     told.seen = false; /* the run has no monitor */
-    say_denied(g->options, &told);
+    say_denied(g->options, &told, g->result->policy->policy);
     sink_event(g->result->sink, &event);
     if (g->plan->facts->around)
         return; /* as in supervisor/denial.c */
@@ -150,6 +150,7 @@ static void keep_guess(struct guessing *g, enum why_act act, const char *target,
                        .guess = true,
                        .argv = g->argv,
                        .no = said->no};
+    d.remedy = denied_remedy(&d, g->result->terms.start_name, g->plan->policy->net, g->mem);
     if (!box_result_deny(r, &d))
         return;
     g->n++;

@@ -122,7 +122,7 @@ struct last_search {
 
 static bool is_refusal(const struct logged *v)
 {
-    return !same(v->kind, "network-allowed") && !same(v->kind, "left");
+    return !same(v->kind, "network-allowed") && !same(v->kind, "left") && !same(v->kind, "log");
 }
 
 static bool remember_line(void *ctx, struct str line)

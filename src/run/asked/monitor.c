@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "match/host.h"
+#include "run/asked/denied.h"
 #include "run/asked/reason.h"
 
 #define MAX_REMEDIES 24 /* that are tried; each one plans a few times */
@@ -343,5 +344,7 @@ enum explained monitor_explain(void *ctx, const struct failed_call *c, struct ar
         ret->remedy = arena_text(mem, "change it outside the box");
         as = EXPLAINED_DENIAL;
     }
+    if (as == EXPLAINED_DENIAL)
+        ret->remedy = denied_remedy(ret, m->start_name, m->plan->policy->net, mem);
     return arena_failed(mem) ? EXPLAINED_NOT : as;
 }

@@ -8,6 +8,7 @@ struct monitoring {
     const struct plan *plan; /* kept as long as the box runs */
     bool names;              /* whoever reads the result may learn which names the host has that the box does not */
     unsigned remedies;       /* that were tried so far: each one plans again */
+    const char *start_name;  /* of a session, as in struct box_terms */
     /* The last remedy and what it was for: a directory's files have one. */
     enum why_act last_act;
     enum why_cause last_cause;

@@ -25,7 +25,9 @@ extern char **environ;
 int reason_ask(const struct pinfold_policy *p, enum why_act act, const char *target, struct arena *mem, struct why *ret,
                struct prepared *ret_plan, struct err *e)
 {
-    struct plan_ask ask = {.cwd = planned_directory(p), .environ = (const char *const *)environ};
+    struct plan_ask ask = {.cwd = planned_directory(p),
+                           .environ = (const char *const *)environ,
+                           .redirects = act == WHY_CONNECT}; /* a remedy may bring a network */
     int r = cow_shown(p, &ask) < 0 ? err_sys(e, ERR_SYSTEM, ENOMEM, "why") : prepare(p, &ask, true, ret_plan, e);
     if (r < 0)
         return r;
@@ -82,9 +84,15 @@ static bool is_modest(const struct pinfold_policy *p, const char *dir)
 }
 
 /* The object that an option would have to name. */
-static const char *object_of(const struct pinfold_policy *p, enum why_act act, const struct why *said)
+static const char *object_of(const struct pinfold_policy *p, enum why_act act, const struct why *said,
+                             struct arena *mem)
 {
     const char *path = said->host ? said->host : said->target;
+    const size_t repository = act == WHY_WRITE || act == WHY_CREATE ? path_git_directory(path) : 0;
+    if (repository) { /* git writes in many places of it: those of a linked work tree and the common ones */
+        const char *whole = arena_str(mem, (struct str){path, repository});
+        return whole && is_modest(p, whole) ? whole : NULL;
+    }
     if (!said->missing || act == WHY_READ || act == WHY_EXEC)
         return path;
     const char *dir = said->above;
@@ -138,7 +146,7 @@ int reason_remedy(const struct pinfold_policy *p, enum why_act act, const char *
     case WHY_CAUSE_PROTECTED:
     case WHY_CAUSE_NOT_THERE:
         flag = changes(act) ? "rw" : "ro";
-        value = object_of(p, act, said);
+        value = object_of(p, act, said, mem);
         if (act == WHY_CONNECT) {
             flag = "unix-socket";
             value = said->target;

@@ -167,7 +167,7 @@ static void count_changes(const struct changes *all, struct box_layer *ret)
         const struct change *c = &all->all[i];
         const enum repo_part part = repo_part_of(c->path);
         ret->repository |= part == REPO_UNIT && !object_is(&c->new, S_IFDIR);
-        if (part == REPO_UNIT || part == REPO_PASSING)
+        if (part == REPO_UNIT || part == REPO_PASSING || c->born)
             continue;
         ret->edited += c->kind == CHANGE_EDITED;
         ret->added += c->kind == CHANGE_ADDED;
@@ -224,12 +224,12 @@ static int read_changes(const struct pinfold_policy *p, const struct layer *l, c
         return stack_changes(&t, mem, NULL, ret, e);
     const int r = changes_read(&t, mem, ret, e);
     if (r == 0)
-        merge_note(&t, ret);
+        (void)merge_note(&t, ret);
     return r;
 }
 
 /* Runs in a process of its own, beside the box. */
-static void note_base(void *ctx)
+static bool note_base(void *ctx)
 {
     const struct layer *l = ctx;
     auto_arena struct arena *mem = arena_new(LAYER_READ_MAX);
@@ -240,9 +240,8 @@ static void note_base(void *ctx)
     struct changes all;
     struct stat st;
     struct err untold = {0};
-    if (mem && upper >= 0 && fstat(workspace, &st) == 0 && st.st_dev == l->device && st.st_ino == l->ino &&
-        changes_read(&t, mem, &all, &untold) == 0)
-        merge_note(&t, &all);
+    return mem && upper >= 0 && fstat(workspace, &st) == 0 && st.st_dev == l->device && st.st_ino == l->ino &&
+           changes_read(&t, mem, &all, &untold) == 0 && merge_note(&t, &all);
 }
 
 void cow_notes(struct run_spec *spec, const struct layer *l)

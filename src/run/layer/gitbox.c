@@ -39,11 +39,14 @@ struct gitbox {
     size_t n;
 };
 
-/* Directories that the workspace's own repository takes objects from; what those name in turn is not followed. */
-static int find_objects(struct gitbox *b)
+/* Directories that the workspace's own repository takes objects from; what those name in turn is not followed. Of one that the box has
+   made there is none. */
+static int find_objects(struct gitbox *b, bool born)
 {
     struct str text, line;
     char real[PATH_MAX];
+    if (born)
+        return 0;
     b->objects[b->n++] = arena_printf(b->mem, "%s/" REPO_DIR "/objects", b->t->path);
     const int e = repo_text(b->t->workspace, REPO_DIR "/objects/info/alternates", b->mem, &text, NULL);
     while (e == 0 && b->objects[0] && b->n <= ALTERNATES_MAX && text_line(&text, &line)) {
@@ -137,7 +140,7 @@ int gitbox_run(const struct layer_trees *t, const struct repo *r, enum gitbox_ta
     struct pinfold_error error = {0};
     struct pinfold_policy *policy = NULL;
     struct pinfold_result *result = NULL;
-    int no = find_objects(&b);
+    int no = find_objects(&b, r->born);
     const char *text = no == 0 ? policy_text(&b) : NULL;
     auto_fd int errors = memfd_create("git", MFD_CLOEXEC);
     if (no < 0 || !text || errors < 0)
@@ -267,10 +270,6 @@ int gitbox_words(const struct layer_trees *t, const struct changes *all, struct 
     int no = repo_read(t, all, mem, &r, e);
     if (no < 0)
         return no;
-    const struct change *made = r.digits ? NULL : changes_find(all, REPO_DIR);
-    if (made)
-        buf_text(out, "the box made a repository, which is not applied as the workspace has none; make one there "
-                      "first: git init\n");
     if (!r.digits)
         return 0;
     auto_fd int answer = needs_git(&r) ? gitbox_ask(t, all, &r, GITBOX_LOOK, mem, &why) : -1;

@@ -1,0 +1,253 @@
+/*
+ * The checker of protected branches (git.verify: required) beside a box that can write the repository itself. pinfold starts it with the
+ * box, and it ends when pinfold closes its end. Each question of the guard's (protocol/moves.h) has a process here, which has the
+ * commits judged in boxes as those of a push (checks.c), a few at a time. What passed once passes again while this box lives.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "project/branch.h"
+#include "project/checks.h"
+#include "project/rules.h"
+#include "protocol/control.h"
+#include "protocol/moves.h"
+#include "sys/fd.h"
+
+enum { AT_ONCE = 4, PASSED_MAX = 256, PASSED_TEXT = 512, OPTIONS_MAX = 512, ENDED_MS = 50 };
+
+struct asked {
+    pid_t pid; /* 0: none */
+    int fd;    /* of who asks */
+    char *moves;
+};
+struct checker {
+    struct shelf shelf;
+    char top[PATH_MAX], git[PATH_MAX];
+    int held; /* the lock on `top` */
+    struct push_rules rules;
+    struct checks checks;
+    struct pinfold_option options[OPTIONS_MAX + 1];
+    struct asked asked[AT_ONCE];
+    char passed[PASSED_MAX][PASSED_TEXT]; /* lines, the oldest is overwritten */
+    unsigned next;
+};
+
+static void answer_moves(int fd, bool passed, struct str why)
+{
+    struct moves_answer a = {.passed = passed};
+    const size_t n = why.n < sizeof a.why - 1 ? why.n : sizeof a.why - 1;
+    for (size_t i = 0; i < n; i++)
+        a.why[i] = (unsigned char)why.p[i] < ' ' ? ' ' : why.p[i];
+    (void)send(fd, &a, sizeof a, MSG_NOSIGNAL);
+}
+
+/* ---- what has passed ---- */
+
+static bool has_passed(const struct checker *c, struct str line)
+{
+    for (unsigned i = 0; i < PASSED_MAX; i++)
+        if (line.n && str_is(line, c->passed[i]))
+            return true;
+    return false;
+}
+
+static bool have_passed(const struct checker *c, struct str moves)
+{
+    while (moves.n)
+        if (!has_passed(c, str_until(&moves, '\n')))
+            return false;
+    return true;
+}
+
+static void note_passed(struct checker *c, struct str moves)
+{
+    while (moves.n) {
+        struct str line = str_until(&moves, '\n');
+        if (line.n < PASSED_TEXT && !has_passed(c, line))
+            snprintf(c->passed[c->next++ % PASSED_MAX], PASSED_TEXT, "%.*s", (int)line.n, line.p);
+    }
+}
+
+/* ---- questions ---- */
+
+static _Noreturn void judge(struct checker *c, const struct asked *a)
+{
+    auto_buf struct buf why = BUF(1u << 20);
+    struct pinfold_error error = {0};
+    (void)close(MOVES_SOCKET);
+    int r = checks_moves(&c->checks, a->fd, str_of(a->moves), &why, &error);
+    if (r < 0)
+        buf_printf(&why, "its commits could not be judged: %s", error.text[0] ? error.text : strerror(-r));
+    answer_moves(a->fd, r == 0, r == 0 ? STR("") : buf_view(&why));
+    buf_free(&why);
+    _exit(r != 0);
+}
+
+static struct asked *free_slot(struct checker *c)
+{
+    for (int i = 0; i < AT_ONCE; i++)
+        if (!c->asked[i].pid)
+            return &c->asked[i];
+    return NULL;
+}
+
+/* The next question; false: pinfold has ended. */
+static bool take_question(struct checker *c, struct asked *slot)
+{
+    static char text[MOVES_TEXT + 1];
+    struct frame f;
+    int fd = -1;
+    long n = sys_recv_fd(MOVES_SOCKET, &f, sizeof f, &fd, 0);
+    auto_fd int asker = fd;
+    if (n <= 0)
+        return n == -EINTR;
+    ssize_t got = asker < 0 ? -1 : recv(asker, text, MOVES_TEXT, MSG_DONTWAIT);
+    if (got <= 0)
+        return true; /* whoever asked sees the end */
+    text[got] = 0;
+    if (have_passed(c, str_of(text))) {
+        answer_moves(asker, true, STR(""));
+        return true;
+    }
+    *slot = (struct asked){.fd = take_fd(&asker), .moves = strdup(text)};
+    slot->pid = slot->moves ? fork() : -1;
+    if (slot->pid == 0)
+        judge(c, slot);
+    if (slot->pid < 0) {
+        free(slot->moves);
+        (void)close(slot->fd);
+        *slot = (struct asked){.pid = 0};
+    }
+    return true;
+}
+
+/* Its boxes end with it. */
+static void end_asked(struct checker *c, struct asked *a, bool kill_it)
+{
+    int status = 0;
+    if (kill_it)
+        (void)kill(a->pid, SIGKILL);
+    while (waitpid(a->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (!kill_it && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        note_passed(c, str_of(a->moves));
+    free(a->moves);
+    (void)close(a->fd);
+    *a = (struct asked){.pid = 0};
+}
+
+static void look_after(struct checker *c, const struct pollfd *of)
+{
+    for (int i = 0; i < AT_ONCE; i++) {
+        struct asked *a = &c->asked[i];
+        siginfo_t ended = {.si_pid = 0};
+        if (!a->pid)
+            continue;
+        if (waitid(P_PID, (id_t)a->pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == a->pid)
+            end_asked(c, a, false);
+        else if (of[i].revents & (POLLHUP | POLLERR))
+            end_asked(c, a, true); /* nobody waits for it any more */
+    }
+}
+
+static void serve_guard(struct checker *c)
+{
+    for (bool more = true; more;) {
+        struct pollfd of[AT_ONCE + 1] = {{.fd = -1}};
+        struct asked *slot = free_slot(c);
+        bool any = false;
+        for (int i = 0; i < AT_ONCE; i++) {
+            of[i] = (struct pollfd){.fd = c->asked[i].pid ? c->asked[i].fd : -1};
+            any |= c->asked[i].pid != 0;
+        }
+        of[AT_ONCE] = (struct pollfd){.fd = MOVES_SOCKET, .events = slot ? POLLIN : 0};
+        if (poll(of, AT_ONCE + 1, any ? ENDED_MS : -1) < 0 && errno != EINTR)
+            break;
+        look_after(c, of);
+        if (of[AT_ONCE].revents & POLLIN && slot)
+            more = take_question(c, slot);
+        else if (of[AT_ONCE].revents & (POLLHUP | POLLERR))
+            more = false;
+    }
+    for (int i = 0; i < AT_ONCE; i++)
+        if (c->asked[i].pid)
+            end_asked(c, &c->asked[i], true);
+}
+
+/* ---- the start ---- */
+
+static bool take_words(struct checker *c, char **words)
+{
+    size_t n = 0;
+    c->rules = (struct push_rules){.verify = PUSH_VERIFY_REQUIRED};
+    c->rules.rules.protect = c->rules.protect;
+    for (; *words && !same(*words, "--"); words++) {
+        if (c->rules.rules.n_protect == RULES_BRANCHES)
+            return false;
+        c->rules.protect[c->rules.rules.n_protect++] = *words;
+    }
+    for (words += *words != NULL; words[0] && words[1] && n < OPTIONS_MAX; words += 2)
+        c->options[n++] = (struct pinfold_option){words[0], words[1]};
+    return !words[0];
+}
+
+static int begin_checker(struct checker *c, char **words, char *why, size_t room)
+{
+    char path[PATH_MAX + 8];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/.git", words[0]);
+    if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || !realpath(path, c->git)) {
+        snprintf(
+            why, room,
+            "'%s' is not the directory of a repository, whose branches could be protected (that of a linked worktree "
+            "or a submodule is elsewhere); work in the main checkout, or use --git-verify told",
+            path);
+        return -EINVAL;
+    }
+    if (!take_words(c, words + 2)) {
+        snprintf(why, room, "more than %d patterns in git.protect_branches, or too many options", RULES_BRANCHES);
+        return -E2BIG;
+    }
+    int r = shelf_of(words[0], &c->shelf, why, room);
+    if (r == 0)
+        r = shelf_scratch(&c->shelf, c->top, &c->held, why, room);
+    if (r == 0)
+        r = checks_begin_moves(c->top, words[0], c->git, words[1], c->options, &c->rules, &c->checks, why, room);
+    if (r == 0 && c->checks.n_options == PROJECT_OPTIONS) { /* one that makes the box smaller may be missing */
+        snprintf(why, room, "more than %d options of which the boxes of hooks need to know", PROJECT_OPTIONS - 1);
+        r = -E2BIG;
+    }
+    return r;
+}
+
+bool moves_named(int argc, char **argv)
+{
+    return argc > 4 && same(argv[1], MOVES_PROGRAM);
+}
+
+int moves_main(char **words)
+{
+    static struct checker c = {.held = -1};
+    static char why[MOVES_WHY];
+    (void)fcntl(MOVES_SOCKET, F_SETFD, FD_CLOEXEC);
+    int r = begin_checker(&c, words, why, sizeof why);
+    answer_moves(MOVES_SOCKET, r == 0, str_of(why));
+    if (r == 0)
+        serve_guard(&c);
+    if (c.top[0])
+        shelf_scratch_end(&c.shelf, c.top);
+    return r != 0;
+}
