@@ -555,8 +555,6 @@ int branches_arrive(struct guard *g, const struct place *from, const struct plac
 /* 0: they were passed; GONE_ON: another process finishes this call; or an error. */
 int branches_ask(struct guard *g);
 void branches_done(struct guard *g);
-/* Whether this configuration of the repository leaves its branches where they are judged. */
-bool branches_config(struct guard *g, struct str directory, struct str text);
 
 /* point.c: mount points at guarded names. `p` is the name that `rule` guards. */
 /* it may be created, empty, as a directory or a file */

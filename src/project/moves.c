@@ -28,7 +28,7 @@
 
 enum { AT_ONCE = 4, PASSED_MAX = 256, PASSED_TEXT = 512, OPTIONS_MAX = 512, ENDED_MS = 50 };
 
-struct asked {
+struct judging {
     pid_t pid; /* 0: none */
     int fd;    /* of who asks */
     char *moves;
@@ -40,7 +40,7 @@ struct checker {
     struct push_rules rules;
     struct checks checks;
     struct pinfold_option options[OPTIONS_MAX + 1];
-    struct asked asked[AT_ONCE];
+    struct judging asked[AT_ONCE];
     char passed[PASSED_MAX][PASSED_TEXT]; /* lines, the oldest is overwritten */
     unsigned next;
 };
@@ -83,7 +83,7 @@ static void note_passed(struct checker *c, struct str moves)
 
 /* ---- questions ---- */
 
-static _Noreturn void judge(struct checker *c, const struct asked *a)
+static _Noreturn void judge(struct checker *c, const struct judging *a)
 {
     auto_buf struct buf why = BUF(1u << 20);
     struct pinfold_error error = {0};
@@ -96,7 +96,7 @@ static _Noreturn void judge(struct checker *c, const struct asked *a)
     _exit(r != 0);
 }
 
-static struct asked *free_slot(struct checker *c)
+static struct judging *free_slot(struct checker *c)
 {
     for (int i = 0; i < AT_ONCE; i++)
         if (!c->asked[i].pid)
@@ -105,7 +105,7 @@ static struct asked *free_slot(struct checker *c)
 }
 
 /* The next question; false: pinfold has ended. */
-static bool take_question(struct checker *c, struct asked *slot)
+static bool take_question(struct checker *c, struct judging *slot)
 {
     static char text[MOVES_TEXT + 1];
     struct frame f;
@@ -122,20 +122,20 @@ static bool take_question(struct checker *c, struct asked *slot)
         answer_moves(asker, true, STR(""));
         return true;
     }
-    *slot = (struct asked){.fd = take_fd(&asker), .moves = strdup(text)};
+    *slot = (struct judging){.fd = take_fd(&asker), .moves = strdup(text)};
     slot->pid = slot->moves ? fork() : -1;
     if (slot->pid == 0)
         judge(c, slot);
     if (slot->pid < 0) {
         free(slot->moves);
         (void)close(slot->fd);
-        *slot = (struct asked){.pid = 0};
+        *slot = (struct judging){.pid = 0};
     }
     return true;
 }
 
 /* Its boxes end with it. */
-static void end_asked(struct checker *c, struct asked *a, bool kill_it)
+static void end_asked(struct checker *c, struct judging *a, bool kill_it)
 {
     int status = 0;
     if (kill_it)
@@ -146,13 +146,13 @@ static void end_asked(struct checker *c, struct asked *a, bool kill_it)
         note_passed(c, str_of(a->moves));
     free(a->moves);
     (void)close(a->fd);
-    *a = (struct asked){.pid = 0};
+    *a = (struct judging){.pid = 0};
 }
 
 static void look_after(struct checker *c, const struct pollfd *of)
 {
     for (int i = 0; i < AT_ONCE; i++) {
-        struct asked *a = &c->asked[i];
+        struct judging *a = &c->asked[i];
         siginfo_t ended = {.si_pid = 0};
         if (!a->pid)
             continue;
@@ -167,7 +167,7 @@ static void serve_guard(struct checker *c)
 {
     for (bool more = true; more;) {
         struct pollfd of[AT_ONCE + 1] = {{.fd = -1}};
-        struct asked *slot = free_slot(c);
+        struct judging *slot = free_slot(c);
         bool any = false;
         for (int i = 0; i < AT_ONCE; i++) {
             of[i] = (struct pollfd){.fd = c->asked[i].pid ? c->asked[i].fd : -1};

@@ -18,6 +18,33 @@
 
 enum { STDERR_KEPT = 2048 };
 
+/* ---- files ---- */
+
+bool push_keep(const char *path, struct str text)
+{
+    auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return fd >= 0 && fd_write_all(fd, text.p, text.n) == 0;
+}
+
+bool push_slurp(int fd, struct buf *to)
+{
+    for (;;) {
+        char *at = buf_space(to, 65536);
+        ssize_t n = at ? read(fd, at, 65536) : -1;
+        if (n < 0 && at && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n == 0;
+        buf_grew(to, (size_t)n);
+    }
+}
+
+bool push_recall(const char *path, struct buf *to)
+{
+    auto_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    return fd >= 0 && push_slurp(fd, to);
+}
+
 /* ---- git ---- */
 
 pid_t push_git(const char *const *argv, const char *dir, int in, int out, int err)

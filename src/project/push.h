@@ -80,3 +80,4 @@ int hooks_judge(char *const *words);
 /* A new file; the content of one. */
 bool push_keep(const char *path, struct str text);
 bool push_recall(const char *path, struct buf *to);
+bool push_slurp(int fd, struct buf *to); /* to its end */

@@ -55,33 +55,6 @@ static const char *why_of(const void *ctx, const struct gitpush_command *c)
     return ((const struct staging *)ctx)->why;
 }
 
-/* ---- files ---- */
-
-bool push_keep(const char *path, struct str text)
-{
-    auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    return fd >= 0 && fd_write_all(fd, text.p, text.n) == 0;
-}
-
-static bool read_all(int fd, struct buf *to)
-{
-    for (;;) {
-        char *at = buf_space(to, 65536);
-        ssize_t n = at ? read(fd, at, 65536) : -1;
-        if (n < 0 && at && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return n == 0;
-        buf_grew(to, (size_t)n);
-    }
-}
-
-bool push_recall(const char *path, struct buf *to)
-{
-    auto_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    return fd >= 0 && read_all(fd, to);
-}
-
 /* Runs git on `in`, with the repository of the objects that were sent, or with `dir`; its output is appended to `out`. */
 static bool ask_git(const char *const *argv, const char *dir, struct str in, struct buf *out)
 {
@@ -92,7 +65,7 @@ static bool ask_git(const char *const *argv, const char *dir, struct str in, str
         return false;
     pid_t git = push_git(argv, dir, given, pipe_of[1], -1);
     (void)close(pipe_of[1]);
-    bool good = read_all(pipe_of[0], out);
+    bool good = push_slurp(pipe_of[0], out);
     (void)close(pipe_of[0]);
     return push_wait(git) == 0 && good && buf_ok(out);
 }

@@ -50,25 +50,11 @@ struct birth {
 };
 enum { BUILDER_STACK = 256 << 10, PAGE = 4096 };
 
-static bool memory_shared; /* with the builder of a box that has not ended */
 /* The memory of a box whose builder finish() did not wait for, and the builder's pidfd. */
 static struct birth *left_behind;
 static int left_pidfd = -1;
 
 /* ---- in the builder ---- */
-
-static bool has_main; /* native_main() was called */
-
-void native_main(int argc, char **argv)
-{
-    guard_main(argc, argv, "pinfold");
-    has_main = true;
-}
-
-bool native_may_share(void)
-{
-    return has_main && !memory_shared && sys_prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
-}
 
 static _Noreturn void builder_main(struct birth *birth)
 {
@@ -221,7 +207,7 @@ static void stop_sharing(const struct birth *b)
 /* The processes that shared the memory have ended. */
 static void take_memory_back(struct birth *b)
 {
-    memory_shared = false;
+    native_lend(false);
     birth_free(b);
 }
 
@@ -256,11 +242,12 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
     b->gid = (uint32_t)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
     builder_begin(&b->builder, plan, (int *)(b + 1));
     builder_ask(&b->builder, ask);
-    if (has_main && !plan->tier) /* there pid 1 finds processes by paths of its own, which the guard must read */
+    if (native_has_main() &&
+        !plan->tier) /* there pid 1 finds processes by paths of its own, which the guard must read */
         b->builder.program = sys_openat(AT_FDCWD, "/proc/self/exe", O_PATH | O_CLOEXEC, 0);
     /* With memory.oom.group the kernel ends all of the group, pid 1 too, and with it whoever shares its memory. */
     const bool ends_by_group = ask->cgroup.v2_dir >= 0;
-    b->shared = ask->argv && !plan->tier && !memory_shared && !ends_by_group && b->builder.program >= 0 &&
+    b->shared = ask->argv && !plan->tier && !native_lends() && !ends_by_group && b->builder.program >= 0 &&
                 sys_prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
     b->builder.stacks = b->stack + BUILDER_STACK;
     keep_masks(b, ask);
@@ -310,7 +297,7 @@ static int clone_builder(struct birth *birth, int *ret_pidfd)
         here.stack = (uint64_t)(uintptr_t)birth->stack;
         here.stack_size = BUILDER_STACK;
         int pid = sys_clone3_run(&here, builder_entry, birth);
-        memory_shared = pid > 0;
+        native_lend(pid > 0);
         return pid;
     }
     int pid = sys_clone3(&how);

@@ -7,4 +7,8 @@
 void native_main(int argc, char **argv);
 /* Whether a short-lived child may run in this process's memory: in the program, before anything of a box was in it. */
 bool native_may_share(void);
+bool native_has_main(void);
+/* Its memory is a builder's, too, until that has ended. */
+void native_lend(bool now);
+bool native_lends(void);
 int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *e);

@@ -53,18 +53,6 @@ int branches_leave(struct guard *g, struct str path, bool directory)
     return what == REFS_PACKED || what == REFS_BRANCH ? refuse(g, rule, path, BY_LOCK) : 0;
 }
 
-bool branches_config(struct guard *g, struct str directory, struct str text)
-{
-    static const char word[] = "refstorage";
-    bool ours = false;
-    for (size_t i = 0; i < g->rules.n_branches; i++)
-        ours |= fold_eq(directory, g->rules.branches[i].below);
-    for (size_t at = 0; ours && at + sizeof word - 1 <= text.n; at++)
-        if (fold_eq((struct str){text.p + at, sizeof word - 1}, STR(word)))
-            return false;
-    return true;
-}
-
 /* ---- what would move ---- */
 
 static bool is_plain(struct str ref)

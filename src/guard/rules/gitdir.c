@@ -198,11 +198,24 @@ static int put_relative_path(struct guard *g, int dir, const char *name, struct 
     return no < 0 ? no : put_in_place(g, dir, name, no ? buf_view(&relative) : bytes, like, replace);
 }
 
+/* Whether this configuration leaves protected branches where they are judged (branches.c). */
+static bool keeps_branches(struct guard *g, struct str directory, struct str text)
+{
+    static const char word[] = "refstorage";
+    bool ours = false;
+    for (size_t i = 0; i < g->rules.n_branches; i++)
+        ours |= fold_eq(directory, g->rules.branches[i].below);
+    for (size_t at = 0; ours && at + sizeof word - 1 <= text.n; at++)
+        if (fold_eq((struct str){text.p + at, sizeof word - 1}, STR(word)))
+            return false;
+    return true;
+}
+
 /* Judges the content: keys, and where paths of submodules lead now. */
 static int judge_text(struct guard *g, const struct gitconfig_ask *ask, struct buf *why)
 {
     int no = git_judge(ask, why);
-    if (no == 0 && ask->kind == GITCONFIG_REPOSITORY && !branches_config(g, ask->directory, ask->new_text)) {
+    if (no == 0 && ask->kind == GITCONFIG_REPOSITORY && !keeps_branches(g, ask->directory, ask->new_text)) {
         if (why)
             buf_text(why, "extensions.refStorage, where branches are checked (git.verify: required)");
         no = -EACCES;
