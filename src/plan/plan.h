@@ -91,6 +91,7 @@ struct plan {
     const char *command_text;      /* the same for a shell, ending in a newline */
     char digest[65];               /* SHA-256 of image and environment names, hex; filled by plan_digests() */
     char policy_digest[65];        /* without what belongs to single commands */
+    const struct policy *said;     /* the policy as it was loaded, where keys were added to it (run/keys); or NULL */
 };
 
 /* What differs between runs under one policy. `environ` is the caller's: variables are selected by name and copied. */

@@ -177,7 +177,7 @@ int record_make(const struct session_place *p, const struct plan *plan, struct a
                            .monitor = plan->policy->monitor ? "yes" : "",
                            .hidden_once = replaced_watch(plan, mem),
                            .image = plan->facts->image ? plan->facts->image->id : ""};
-    record_values(ret, plan->policy, values);
+    record_values(ret, plan->said ? plan->said : plan->policy, values);
     ret->values_digest = arena_text(mem, values);
     return make_kept(plan, mem, ret) < 0 || arena_failed(mem)
                ? err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read the session's record")

@@ -595,6 +595,7 @@ int ssh_begin(struct pinfold_policy *p, struct ssh_ready *ret, struct err *e)
 int ssh_digest(const struct ssh_ready *s, struct plan *plan, struct err *e)
 {
     const struct facts *f = plan->facts;
+    plan->said = s->said;
     return s->said ? policy_digest(s->said, f->engine, f->image ? f->image->id : NULL, plan->policy_digest, e) : 0;
 }
 
