@@ -66,21 +66,6 @@ def no_mounts_beside():
             libc.umount2(place.encode(), 2)  # MNT_DETACH
 
 
-def in_memory(path):
-    """As root, mounts of this process's own with a tmpfs at the directory `path`, where it keeps user attributes (Linux 6.6): rows that
-    the first user has on the disk meet another file system, at a third less of the processor's time."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if not IS_ROOT or libc.unshare(0x20000) < 0 or libc.mount(b"none", b"/", None, 0x44000, None) < 0:
-        return
-    if libc.mount(b"scenes", path.encode(), b"tmpfs", 0, b"mode=755,size=50%") < 0:
-        return
-    try:
-        os.setxattr(path, "user.pinfold", b"1")
-        os.removexattr(path, "user.pinfold")
-    except OSError:
-        libc.umount2(path.encode(), 2)
-
-
 def users():
     """Root and the ordinary user where we are root; otherwise ourselves."""
     return [User("root"), User(TEST_USER)] if IS_ROOT and TEST_USER else [User("")]
