@@ -439,20 +439,28 @@ int guard_end_of_init(int init_pidfd)
     return no < 0 ? no : wait_status(&info);
 }
 
+/* Pid 1, which has ended, is not looked at here: it is waited for at the end. */
+static bool worker_was_killed(struct guard *g)
+{
+    for (size_t i = 0; i < WORKERS_MAX; i++) {
+        const int32_t pid = g->shared->pids[i];
+        siginfo_t info = {0};
+        if (pid && sys_waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid &&
+            !reap_worker(g, &info))
+            return true;
+    }
+    return false;
+}
+
 /* Pid 1 has ended. What a command wrote and closed is still to be judged and put in place (gitdir.c), however long that
-   takes on a busy machine; watchers leave by themselves. */
+   takes on a busy machine; watchers leave by themselves, and whoever was killed may have been one. */
 static void watchers_finish(struct guard *g)
 {
     const uint64_t until = now_ms() + REST_MS;
-    while (atomic_load(&g->shared->watched) && now_ms() < until) {
-        siginfo_t info = {0};
+    while (atomic_load(&g->shared->watched) && now_ms() < until && !worker_was_killed(g)) {
         struct pollfd p = {.fd = g->children, .events = POLLIN};
-        if (sys_waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid) {
-            if (!reap_worker(g, &info))
-                return; /* one was killed, and may have been a watcher */
-        } else if (sys_poll_ms(&p, 1, WAIT_MS) > 0) {
+        if (sys_poll_ms(&p, 1, WAIT_MS) > 0)
             children_read(g);
-        }
     }
 }
 

@@ -309,6 +309,21 @@ static int lock_names(const char *state, struct arena *mem, int *ret_lock, struc
     return 0;
 }
 
+int layer_owner_again(const char *state, struct layer *l, struct arena *mem, struct err *e)
+{
+    struct layer now = {.dir = -1};
+    auto_fd int names = -1;
+    int r = lock_names(state, mem, &names, e);
+    if (r == 0)
+        r = layer_open(state, l->id, l->workspace, mem, &now, e);
+    if (r < 0)
+        return r;
+    l->session = now.session;
+    l->scope = now.scope;
+    layer_close(&now);
+    return 0;
+}
+
 int layer_hold(const char *state, const struct layer_ask *ask, struct arena *mem, struct layer_held *ret, struct err *e)
 {
     struct err none = {0};

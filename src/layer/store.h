@@ -55,3 +55,5 @@ int layer_boot(char boot[40]);
 bool layer_is_doubtful(const struct layer *l);
 /* Whether a box uses it now. */
 bool layer_is_used(const struct layer *l);
+/* Reads anew for which session a layer in use is: who takes it writes that a moment after. */
+int layer_owner_again(const char *state, struct layer *l, struct arena *mem, struct err *e);

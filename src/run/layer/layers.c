@@ -225,6 +225,9 @@ static int open_idle(const struct pinfold_layer_options *given, struct opened_la
     if (r < 0)
         return r;
     r = layer_share(&o->layer, &o->lock, &busy);
+    const int again = r == -EBUSY ? layer_owner_again(o->world.state, &o->layer, o->mem, &o->e) : 0;
+    if (again < 0)
+        return again;
     o->lives = r == -EBUSY && o->layer.session;
     if (r < 0 && !o->lives)
         o->e = busy;
