@@ -21,7 +21,7 @@ sys.path[:0] = [os.path.join(HERE, "..", "lib"), os.path.join(HERE, "..", "mcp")
 import pf  # noqa: E402
 import client  # noqa: E402
 
-QUIET = 60 if os.environ.get("PINFOLD_TEST_ALL") == "1" else 25  # tries that met no failure in a row that end the search
+QUIET = 60 if os.environ.get("PINFOLD_TEST_ALL") == "1" else 15  # tries that met no failure in a row that end the search
 FIRST_BY = 150  # the first calls of a program are often such as may fail: one that matters comes by then
 SECRET = "what nobody inside may read"
 COMMAND = "echo \"$(cat hidden 2>/dev/null)|$(curl -sS -m 20 --noproxy '*' http://127.0.0.1:{} 2>/dev/null)|$?|$(curl -sS -m 20 --noproxy '*' http://127.0.0.1:{} 2>/dev/null)|$?\""

@@ -25,7 +25,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import pf  # noqa: E402
 
 ALL = os.environ.get("PINFOLD_TEST_ALL") == "1"
-QUIET = 120 if ALL else 60  # starts without a failure that end the search
+QUIET = 120 if ALL else 40  # starts without a failure that end the search
 NEAR = 3
 # What makes the box, whose calls fail, and how; the first of an engine's fails all of them.
 MODES = [("native", "PINFOLD_FAULT", "EIO", 5), ("native", "PINFOLD_FAULT", "ENOMEM", 12), ("native", "PINFOLD_FAULT", "EPERM", 1),
