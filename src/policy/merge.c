@@ -158,17 +158,12 @@ static int merge_socket(struct merge *m, const struct said *s)
 {
     struct policy *p = m->p;
     struct path_text t;
-    bool fresh;
 
     int r = merge_literal(m, s, &t);
-    if (r < 0)
+    if (r == 0)
+        r = merge_new(m, s, &m->sockets, t.path);
+    if (r <= 0)
         return r;
-    if (!m->text->trusted)
-        return table_find(&m->sockets, 0, str_of(t.path)) ? 0 : tighten_check(m, s, NULL);
-    if (!table_put(&m->sockets, 0, str_of(t.path), 0, &fresh))
-        return merge_no_memory(m);
-    if (!fresh)
-        return 0;
     size_t n = p->n_unix_sockets;
     const char **slot = arena_push(p->mem, &p->unix_sockets, &p->n_unix_sockets, sizeof *slot);
     uint32_t *origin = arena_push(p->mem, &m->socket_origin, &n, sizeof *origin);

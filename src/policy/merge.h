@@ -82,6 +82,8 @@ int merge_mount(struct merge *m, const struct said *s);
 int merge_storage(struct merge *m, const struct said *s);
 /* The path of a statement, which is no pattern. */
 int merge_literal(struct merge *m, const struct said *s, struct path_text *ret);
+/* Adds a path to those that are known of one kind: 1 if it is new, else 0. An untrusted text adds none. */
+int merge_new(struct merge *m, const struct said *s, struct table *known, const char *path);
 /* merge_keys.c */
 int merge_agent_keys(struct merge *m, const struct said *s);
 /* merge_order.c: by place, so that equal policies are equal arrays */

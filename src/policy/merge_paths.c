@@ -174,25 +174,32 @@ int merge_literal(struct merge *m, const struct said *s, struct path_text *ret)
     return r < 0 ? merge_say(m, ERR_POLICY, s, "%s", why.text) : 0;
 }
 
+int merge_new(struct merge *m, const struct said *s, struct table *known, const char *path)
+{
+    bool fresh;
+    if (!m->text->trusted) {
+        int r = table_find(known, 0, str_of(path)) ? 0 : tighten_check(m, s, NULL);
+        return r < 0 ? r : 0;
+    }
+    return table_put(known, 0, str_of(path), 0, &fresh) ? fresh : merge_no_memory(m);
+}
+
 int merge_storage(struct merge *m, const struct said *s)
 {
     struct policy *p = m->p;
     struct path_text t;
-    bool fresh;
 
     int r = merge_literal(m, s, &t);
     if (r < 0)
         return r;
     if (same(t.path, "/"))
         return merge_say(m, ERR_POLICY, s, "'/' is the whole file system; name directories below it");
-    if (!m->text->trusted)
-        return table_find(&m->storages, 0, str_of(t.path)) ? 0 : tighten_check(m, s, NULL);
-    if (!table_put(&m->storages, 0, str_of(t.path), 0, &fresh))
+    r = merge_new(m, s, &m->storages, t.path);
+    if (r <= 0)
+        return r;
+    struct storage_rule *slot = arena_push(p->mem, &p->storages, &p->n_storages, sizeof *slot);
+    if (!slot)
         return merge_no_memory(m);
-    struct storage_rule *slot = fresh ? arena_push(p->mem, &p->storages, &p->n_storages, sizeof *slot) : NULL;
-    if (fresh && !slot)
-        return merge_no_memory(m);
-    if (fresh)
-        *slot = (struct storage_rule){t.path, merge_origin(m, s)};
+    *slot = (struct storage_rule){t.path, merge_origin(m, s)};
     return 0;
 }

@@ -22,6 +22,9 @@ enum guard_rule_kind {
     GUARD_RULE_BRANCH
 };
 
+/* The reason of a refusal by GUARD_RULE_PIN. */
+#define GUARD_WHY_PIN "a path that a rule depends on"
+
 enum guard_rule_flag {
     GUARD_RULE_DIRECTORY = 1, /* the name and everything below */
     GUARD_RULE_PATTERN = 2,   /* NAME, HIDE_NAME: the last component of the text is a pattern (match/glob.h) */

@@ -12,6 +12,7 @@
 #include "policy/proxy.h"
 #include "protocol/control.h"
 #include "protocol/egress.h"
+#include "protocol/guard_table.h"
 #include "match/path.h"
 #include "pinfold.h"
 
@@ -477,9 +478,12 @@ static void network_remedy(const struct denial *d, struct buf *out, size_t *ret_
 /* Refusals that are no guarded name's, and that --guard off would not lift. */
 static bool is_no_names(const char *rule)
 {
-    static const char *const rules[] = {"a name that belongs to pinfold", "it is in a mount that does not belong",
-                                        "the host moved the directory",   "it is not at its path",
-                                        "a path that a rule depends on",  "a directory that a rule for hidden names"};
+    static const char *const rules[] = {"a name that belongs to pinfold",
+                                        "it is in a mount that does not belong",
+                                        "the host moved the directory",
+                                        "it is not at its path",
+                                        GUARD_WHY_PIN,
+                                        "a directory that a rule for hidden names"};
     for (size_t i = 0; rule && i < sizeof rules / sizeof *rules; i++) {
         if (str_starts(str_of(rule), str_of(rules[i])))
             return true;
@@ -511,7 +515,8 @@ static void rule_remedy(const struct denial *d, struct buf *out)
     const bool inside = same(d->action, "create") && !same(d->target, d->rule) && slash && slash > d->target;
     const size_t n = inside ? (size_t)(slash - d->target) : strlen(d->target);
     const bool own = d->rule && strlen(d->rule) == n && memcmp(d->rule, d->target, n) == 0;
-    if (pattern || (own && d->origin && str_starts(str_of(d->origin), STR("--")))) {
+    const bool pin = d->why && same(d->why, GUARD_WHY_PIN);
+    if (pattern || pin || (own && d->origin && str_starts(str_of(d->origin), STR("--")))) {
         buf_text(out, "change that rule, or do it outside the box");
         return;
     }

@@ -36,8 +36,9 @@ static const char *const actions[] = {
 };
 
 /* There is no option for it: what does not pass is mended, or is the person's to decide. */
-#define GIT_BRANCH_REMEDY                                                                                              \
+#define COMMIT_REMEDY                                                                                                  \
     "amend the commit so that the hooks pass it (git commit --amend), or move the branch outside the box"
+#define BRANCH_REMEDY "move the branch by a command of git's, or do it outside the box"
 
 static uint64_t now_ms_real(void)
 {
@@ -260,7 +261,8 @@ void denial_frame(struct box *b, const struct denial_frame *f, size_t n)
     bool known_action = copy.action < sizeof actions / sizeof *actions && actions[copy.action];
     bool socket = copy.action == DENIAL_CONNECT || copy.action == DENIAL_BIND;
     const bool branch = copy.action == DENIAL_GIT_BRANCH;
-    char kind[8], action[16], how[8], remedy[] = GIT_BRANCH_REMEDY;
+    char kind[8], action[16], how[8], amend[] = COMMIT_REMEDY, otherwise[] = BRANCH_REMEDY;
+    const bool pin = same(reason, GUARD_WHY_PIN);
     snprintf(kind, sizeof kind, "%s", socket ? "socket" : "file");
     snprintf(action, sizeof action, "%s", known_action ? actions[copy.action] : "change");
     snprintf(how, sizeof how, "guard");
@@ -273,8 +275,12 @@ void denial_frame(struct box *b, const struct denial_frame *f, size_t n)
         auto_arena struct arena *mem = b->spec->explain ? arena_new(EXPLAIN_ARENA) : NULL;
         if (mem)
             take_remedy(b, &copy, said, mem, &d);
-        d.remedy = branch ? remedy : d.remedy;
-        d.why = (branch || copy.action == DENIAL_GIT_CONFIG) && !same(rule, reason) && *reason ? strdup(reason) : NULL;
+        if (branch)
+            d.remedy = str_starts(str_of(reason), STR("commit ")) ? amend : otherwise;
+        else if (pin)
+            d.remedy = NULL; /* a rule for this path alone changes nothing */
+        d.why = (branch || pin || copy.action == DENIAL_GIT_CONFIG) && !same(rule, reason) && *reason ? strdup(reason)
+                                                                                                      : NULL;
         d.origin =
             strcpy(origin, policy_origin(b->spec->start.plan->policy, copy.origin, (char[512]){0}, sizeof origin));
         denial_keep(b, &d);

@@ -709,7 +709,7 @@ int verdict_remove(struct guard *g, const struct place *p, bool directory)
     /* In a cache everything hides the host's name of that place. */
     rule = directory || rules_private(&g->rules, path) ? rules_pinned(&g->rules, path) : NULL;
     if (rule && rule->path.n == path.n)
-        return deny(g, DENIAL_REMOVE, rule, path, "a path that a rule depends on");
+        return deny(g, DENIAL_REMOVE, rule, path, GUARD_WHY_PIN);
     return reserved(path) ? deny(g, DENIAL_REMOVE, NULL, path, "a name that belongs to pinfold")
                           : reporoot_marker_leaves(g, p, DENIAL_REMOVE);
 }
@@ -800,7 +800,7 @@ static int verdict_leaves(struct guard *g, const struct place *from, const struc
         return -EACCES;
     rule = rules_pinned(&g->rules, path);
     if (rule)
-        return deny(g, DENIAL_RENAME, rule, path, "a path that a rule depends on");
+        return deny(g, DENIAL_RENAME, rule, path, GUARD_WHY_PIN);
     int no = reporoot_leaves(g, from, st);
     if (no < 0 || !S_ISDIR(st->mode))
         return no;
@@ -835,7 +835,7 @@ static int verdict_arrives(struct guard *g, const struct place *from, const stru
         return deny(g, DENIAL_RENAME, NULL, path, "a name that belongs to pinfold");
     rule = rules_pinned(&g->rules, path);
     if (rule && rule->path.n == path.n)
-        return deny(g, DENIAL_RENAME, rule, path, "a path that a rule depends on");
+        return deny(g, DENIAL_RENAME, rule, path, GUARD_WHY_PIN);
     if (is_option_ref(g, path))
         return deny(g, DENIAL_RENAME, NULL, path, OPTION_REF);
     if (brings_remotes(g, from, to))
