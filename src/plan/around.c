@@ -339,8 +339,8 @@ static void judge_hidden(struct around *a)
     for (size_t i = 0; a->image->filter & FILTER_READS && !a->hides && i < a->m->n_places; i++) {
         const struct plan_place *p = &a->m->places[i];
         if (p->kind == PLACE_HIDE && p->act == ACT_LANDLOCK && !restricted(a, p->dst, 1u << GUARD_RULE_HIDE))
-            a->hides = WHY(a, "the supervisor of the box around this one opens files itself, and does not hide %s",
-                           p->dst);
+            a->hides =
+                WHY(a, "the supervisor of the box around this one opens files itself, and does not hide %s", p->dst);
     }
 }
 
