@@ -163,6 +163,9 @@ static void say_header(const struct pinfold_run_options *o, const struct plan *p
     words_header(plan, &words);
     say(o, PINFOLD_SAY_HEADER, &words);
     buf_free(&words);
+    words_around(plan, &words);
+    say(o, PINFOLD_SAY_NOTE, &words);
+    buf_free(&words);
     if (!again)
         words_ignored(plan->policy, &words);
     say(o, PINFOLD_SAY_NOTE, &words);
