@@ -47,10 +47,10 @@ static int reread(struct renewal *r, struct err *e)
     wipe(&r->token);
     r->login = now;
     if (!text_is_object(login_view(&now)))
-        return err_say(e, ERR_POLICY, "the login in %s is not renewed: it is no JSON object", r->a->shown);
+        return err_say(e, ERR_POLICY, "the login in %s is not renewed: it is not a JSON object", r->a->shown);
     r->token = text_get(login_view(&now), r->a->refresh);
     if (!r->token) {
-        (void)err_say(e, ERR_POLICY, "the login in %s has nothing that renews it; log in again", r->a->shown);
+        (void)err_say(e, ERR_POLICY, "the login in %s has no refresh token; log in again", r->a->shown);
         return -ENOKEY;
     }
     text_sum(r->token, r->sum);

@@ -127,7 +127,7 @@ static int begin_checks(const struct pinfold_option *options, struct checks *ret
     if (r == 0 && !ret->any && ret->rules->verify == PUSH_VERIFY_REQUIRED)
         r = says_no(
             why, room, ENOENT,
-            "%s'%s' has no hook that could pass anything (pre-commit or commit-msg, executable, where git looks "
+            "%s'%s' has no hook that could check a commit (pre-commit or commit-msg, executable, where git looks "
             "for hooks)%s",
             ret->moves ? "" : "git.verify: required, but ", ret->real,
             ret->moves ? "; install the hooks first"

@@ -263,9 +263,9 @@ void cow_say(const struct pinfold_run_options *o, const struct box_layer *n)
     if (n->repository)
         buf_text(&words, "; the repository changed");
     if (n->waiting == 1 && n->waits[0])
-        buf_printf(&words, "; %s waits for your word", n->waits);
+        buf_printf(&words, "; %s must be applied by name", n->waits);
     else if (n->waiting)
-        buf_printf(&words, "; %llu of them wait for your word%s%s", (unsigned long long)n->waiting,
+        buf_printf(&words, "; %llu of them must be applied by name%s%s", (unsigned long long)n->waiting,
                    n->waits[0] ? ", as " : "", n->waits);
     o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&words));
     buf_free(&words);
