@@ -41,7 +41,7 @@ static const char *const policy_parts[] = {"check [FILE...]",
                                            "translate bubblewrap's options",
                                            NULL};
 static const char *const image_parts[] = {"check [--engine E] [--agent NAME] IMAGE",
-                                          "say what an image lacks for boxes and agents, and how to add it",
+                                          "say what an image lacks for boxes and agents, and how to fix it",
                                           "check ./DOCKERFILE|DIRECTORY",
                                           "say what is wrong in a project's Dockerfile",
                                           "print base|budgie [FILE]",

@@ -13,7 +13,8 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-/* Bounds of limits: the least with which a program can start at all, and the most that the kernel can count. */
+/* Bounds of limits: the least with which a program can start at all, and the most that the kernel can count. A limit that has none
+   here takes no value. */
 static const struct {
     uint64_t least, most;
     const char *least_text, *most_text, *examples;
