@@ -1,5 +1,5 @@
-"""The guarded names and the real tools that run them. ROWS: name of the entry, what it needs, the script that plants it ($RAN is what must come into
-being), what a person does then, and what is there before. UNTRIED: entries without a row, and why.
+"""The guarded names and the real tools that run them. ROWS: name of the entry, what it needs, the script that plants it ($RAN is what must
+appear), what a person does then, and what is there before. UNTRIED: entries without a row, and why.
 
 A tool is a program of the system, or a package of npm's registry in $NPM: the small ones always, those of LARGE with PINFOLD_TEST_ALL=1.
 """
