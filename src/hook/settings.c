@@ -245,7 +245,7 @@ int hook_install(const struct hook_ask *a)
         if (r == STATUS_DONE && !again && !a->dry_run)
             puts("Claude Code's commands now run in the box of the project in which it is started. Its file tools do "
                  "not: "
-                 "they are judged by the same policy. Start it anew.");
+                 "they are judged by the same policy. Restart it.");
     }
     json_decref(s.json);
     return fflush(stdout) == 0 ? r : STATUS_NOT;

@@ -1,4 +1,7 @@
-/* See checks.h. This process reads what boxes have written in bounded pieces, and tells the client; all git runs in boxes. */
+/*
+ * Has the hooks of the checkout judge what is pushed to a protected branch (checks.h). This process reads what boxes have written in
+ * bounded pieces, and tells the client; all git runs in boxes.
+ */
 #include "project/checks.h"
 
 #include <errno.h>
