@@ -739,7 +739,7 @@ def asked_then():
     box = boxed("echo two >>a; echo w >.envrc; mkfifo pipe")
     box.type("x\nx\n")
     said = box.until("k or x, and Enter: ")
-    check("layer " in said and "1 changed, 2 new, 0 deleted; 2 of them must be applied by name, as .envrc" in said and "a apply all that need not be named" in said, said)
+    check("layer " in said and "1 changed, 2 new, 0 deleted; 2 of them must be applied by name, such as .envrc" in said and "a apply all that need not be named" in said, said)
     box.type("d\n")
     said = box.until("k or x, and Enter: ")
     check("Look at these first" in said and "~ a  +1 -0" in said, said)
