@@ -26,7 +26,7 @@ static bool can_be_project(const char *real, const struct project_seen *seen)
         complain("init: '%s' is %s, not a project; name a directory in it: pinfold init PATH", real,
                  real[1] ? "a home" : "the root directory");
     else if (seen->bare)
-        complain("init: '%s' is a bare repository, in which nobody works; clone it, and initialize the clone", real);
+        complain("init: '%s' is a bare repository, which has no work tree; clone it, and initialize the clone", real);
     else
         return true;
     return false;
@@ -90,7 +90,7 @@ static void tell_dangers(int dir, const char *real)
             danger_run(v, real, &out);
     }
     if (n > MOST_DANGERS || !pinfold_value_is_true(pinfold_value_get(secrets, "all_looked_at")))
-        buf_text(&out, "look:  this is not all; see: pinfold doctor\n");
+        buf_text(&out, "look:  there is more; see: pinfold doctor\n");
     pinfold_report_free(report);
     printf("%s", buf_cstr(&out));
 }
@@ -227,10 +227,10 @@ static bool prepare(const struct ask *a, const char *real)
     if ((a->branch && branch_provision(&asked) < 0) ||
         project_box(checkout, a->branch, true, &used_box, why, sizeof why) < 0) {
         if (a->branch && strstr(why, " remap: ")) /* no option of these verbs lets it go */
-            complain(
-                "%s: a branch's box has its worktree at a path of its own, which takes a mount, and none can be made "
-                "here (pinfold doctor says what would allow it); without --branch the box works in the checkout",
-                verb_said);
+            complain("%s: a branch's box shows its worktree at another path, which needs a mount, and nothing can be "
+                     "mounted here (pinfold doctor says what would allow it); without --branch the box works in the "
+                     "checkout",
+                     verb_said);
         else
             complain("%s: %s", verb_said, why);
         return false;

@@ -329,7 +329,7 @@ static void print_secrets(const struct doctor_report *r, struct buf *out)
     if (s->n)
         buf_text(out, "      -> hide what a command does not need: --hide PATH, or files.hide in a policy\n");
     if (s->hidden)
-        buf_printf(out, "      %zu others are hidden.\n", s->hidden);
+        buf_printf(out, "      %zu %s hidden.\n", s->hidden, s->hidden == 1 ? "other is" : "others are");
     if (s->cut)
         buf_text(out, "      Not everything was looked at: the tree is too large.\n");
 }

@@ -1,4 +1,7 @@
-/* See checks.h. This process reads what boxes have written in bounded pieces, and tells the client; all git runs in boxes. */
+/*
+ * Has the hooks of the checkout judge what is pushed to a protected branch (checks.h). This process reads what boxes have written in
+ * bounded pieces, and tells the client; all git runs in boxes.
+ */
 #include "project/checks.h"
 
 #include <errno.h>
@@ -127,7 +130,7 @@ static int begin_checks(const struct pinfold_option *options, struct checks *ret
     if (r == 0 && !ret->any && ret->rules->verify == PUSH_VERIFY_REQUIRED)
         r = says_no(
             why, room, ENOENT,
-            "%s'%s' has no hook that could pass anything (pre-commit or commit-msg, executable, where git looks "
+            "%s'%s' has no hook that could check a commit (pre-commit or commit-msg, executable, where git looks "
             "for hooks)%s",
             ret->moves ? "" : "git.verify: required, but ", ret->real,
             ret->moves ? "; install the hooks first"

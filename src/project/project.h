@@ -106,5 +106,7 @@ void project_session(const char *real, const char *branch, char ret[PROJECT_NAME
 /* NAME of that, and the whole hash of the path. */
 void project_word(const char *real, char ret[PROJECT_WORD]);
 void project_hash(const char *real, char ret[PROJECT_HASH]);
+/* Writes a sentence into `why`, ended by ": " and what the errno `no` means, unless that is 0 (then it is EINVAL). Returns -errno. */
+int project_fail(char *why, size_t room, int no, const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* The name of its image, with the tag: the session's in the letters that engines take. */
 void project_image(const char *real, char ret[PROJECT_IMAGE]);

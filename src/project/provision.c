@@ -174,7 +174,7 @@ static int is_checkout(const struct branch_ask *a)
     return refuse(a, ENOENT,
                   lstat(git, &st) == 0
                       ? "'%s' is a bare repository; branches need a checkout: clone it, and begin there"
-                      : "'%s' is no git repository, so it has no branches; make one with: git init",
+                      : "'%s' is not a git repository, so it has no branches; make one with: git init",
                   a->real);
 }
 
@@ -184,7 +184,7 @@ static int begin(struct provision *p, const struct branch_ask *a, bool *fresh)
     const char *reason = branch_refused(a->branch);
     p->ask = a;
     if (reason)
-        return refuse(a, EINVAL, "'%.80s' can be no branch: %s", a->branch, reason);
+        return refuse(a, EINVAL, "'%.80s' cannot be a branch's name: %s", a->branch, reason);
     int r = shelf_of(a->real, &p->shelf, a->why, a->room);
     if (r == 0)
         r = is_checkout(a);

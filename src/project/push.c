@@ -176,7 +176,7 @@ static bool is_alias(struct str ref)
 const char *push_refusal(const void *ctx, const struct gitpush_command *c)
 {
     const char *why = gitpush_refusal(ctx, c);
-    return why ? why : is_alias(c->ref) ? "a name that stands for another branch; push that one" : NULL;
+    return why ? why : is_alias(c->ref) ? "a symbolic name for another branch; push that branch" : NULL;
 }
 
 /* The next command from `rest` on; false: there is none. */

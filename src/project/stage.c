@@ -166,7 +166,7 @@ static bool add_older(struct staging *s, struct str news, struct str listed, str
     if (!older.n)
         return buf_ok(edges);
     if (!ask_git(argv, ".", buf_view(&older), &lines) || !push_keep(tips_file, buf_view(&older)))
-        return refuse_push(s, "it is no commit, or its history is not complete in the repository");
+        return refuse_push(s, "it is not a commit, or its history is incomplete in the repository");
     for (struct str rest = buf_view(&lines); rest.n;) {
         struct str line = str_until(&rest, '\n');
         while (line.n) {
@@ -198,7 +198,7 @@ static bool find_new(struct staging *s, struct str known, struct str others, str
         return true;
     buf_printf(&in, "%.*s%.*s%.*s", (int)news->n, news->p, (int)known.n, known.p, (int)others.n, others.p);
     if (!buf_ok(&in) || !ask_git(argv, ".", buf_view(&in), &listed))
-        return refuse_push(s, "it is no commit, or its history is not complete in the repository");
+        return refuse_push(s, "it is not a commit, or its history is incomplete in the repository");
     size_t n = 0;
     for (rest = buf_view(&listed); rest.n;) {
         struct str line = str_until(&rest, '\n');
@@ -358,7 +358,7 @@ static bool list_of_branch(struct staging *s, const struct gitpush_command *c, s
             good = is_commit_itself(c->new_id);
     }
     return (good && buf_ok(list)) ||
-           refuse_push(s, "the history of %.*s is not complete, or no history of commits", (int)c->ref.n, c->ref.p);
+           refuse_push(s, "the history of %.*s is incomplete, or is not made of commits", (int)c->ref.n, c->ref.p);
 }
 
 /* "COMMIT REF" for each commit that has to be judged, parents first. */

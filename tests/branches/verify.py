@@ -107,7 +107,7 @@ def judged(s, hand):
     done = s.inside(top, "feature/one", prepare + COMMIT.format(f"git checkout -qf feature/one && git reset -q --hard {start} && c x FORBIDDEN 'fix: x' && python3 /tmp/hand.py {start} $(git rev-parse HEAD) refs/heads/feature/one; "
                                                                 f"python3 /tmp/hand.py {'0' * 40} $(git rev-parse HEAD) refs/heads/by-hand; python3 /tmp/hand.py {'0' * 40} {start} refs/heads/../../info/grafts; git reset -q --hard {start} && c x fine 'fix: x' && python3 /tmp/hand.py {start} $(git rev-parse HEAD) refs/heads/feature/one"))
     said = done.out.decode().split("unpack ok")
-    assert len(said) == 5 and "ng refs/heads/feature/one the hook pre-commit failed" in said[1] and "ng refs/heads/by-hand the hook" in said[2] and "git takes no '..'" in said[3] and "ok refs/heads/feature/one" in said[4], done.said()
+    assert len(said) == 5 and "ng refs/heads/feature/one the hook pre-commit failed" in said[1] and "ng refs/heads/by-hand the hook" in said[2] and "git does not allow '..'" in said[3] and "ok refs/heads/feature/one" in said[4], done.said()
     assert s.git(top, "log", "-1", "--format=%s", "feature/one") == "fix: x" and left(s, top) == ["hooks"]
     # What was fetched counts where the remote's people have it, which for all they know here is its HEAD.
     base, tree = s.git(top, "rev-parse", "feature/one"), s.git(top, "rev-parse", "feature/one^{tree}")
@@ -175,7 +175,7 @@ def told(s, _hand):
     s.good(top, "stop", "--branch", "feature/one")
     s.write(top, ".pinfold/policy.yaml", "version: 1\ngit: {verify: required}\n")
     s.good(top, "trust", ".")
-    for prepare, why in ((lambda: None, "has no hook that could pass anything"), (lambda: s.git(top, "config", "core.hooksPath", ".bad"), "cannot be copied")):
+    for prepare, why in ((lambda: None, "has no hook that could check a commit"), (lambda: s.git(top, "config", "core.hooksPath", ".bad"), "cannot be copied")):
         os.makedirs(top + "/.bad", exist_ok=True)
         if not os.path.lexists(top + "/.bad/pre-commit"):
             os.symlink("/nowhere/hook", top + "/.bad/pre-commit")

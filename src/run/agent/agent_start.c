@@ -67,7 +67,7 @@ static int shared_there(const char *path, bool dir, struct err *e)
     auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot share %s", path);
-    return S_ISREG(st.st_mode) ? 0 : err_say(e, ERR_POLICY, "cannot share %s: it is no regular file", path);
+    return S_ISREG(st.st_mode) ? 0 : err_say(e, ERR_POLICY, "cannot share %s: it is not a regular file", path);
 }
 
 static int share(struct starting *s, size_t i, struct err *e)
@@ -179,7 +179,7 @@ static void judge_login(struct starting *s, size_t i, const struct agent_kept *f
                 starting_host_file(s, i, f), end < now ? "has expired" : "expires within five minutes",
                 s->agent.start.command[0]);
         else if (end)
-            buf_printf(&s->about, "Login       %s, without what renews it; it lasts %lld more minutes%s\n",
+            buf_printf(&s->about, "Login       %s, without its refresh token; it lasts %lld more minutes%s\n",
                        starting_host_file(s, i, f), (long long)(end - now) / 60,
                        f->renew ? " and is renewed outside" : "");
     }
@@ -380,7 +380,7 @@ static int write_host(const char *path, struct str bytes, struct err *e)
     if (!realpath(path, real))
         snprintf(real, sizeof real, "%s", path);
     else if (stat(real, &st) < 0 || !S_ISREG(st.st_mode))
-        return err_say(e, ERR_POLICY, "%s is no regular file; nothing was changed", real);
+        return err_say(e, ERR_POLICY, "%s is not a regular file; nothing was changed", real);
     snprintf(parent, sizeof parent, "%.*s", (int)(strrchr(real, '/') - real), real);
     int r = make_private_directories(parent, e);
     if (r < 0)
