@@ -80,9 +80,11 @@ int host_git_directory(const char *real, char ret[PATH_MAX]);
 struct push_rules;
 struct host_git {
     int fd;                 /* the connection */
+    int in;                 /* what it reads instead; 0: nothing else */
     const char *git, *real; /* the git directory; the checkout */
     const char *word;       /* what REMOTE_HELPER does there */
     const char *stage;      /* shown as PUSH_IN_BOX, or NULL */
+    const char *more;       /* shown as MORE_IN_BOX, or NULL */
     bool writes;            /* the repository, and then not the stage */
     const struct push_rules *rules;
 };

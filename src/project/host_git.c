@@ -68,7 +68,7 @@ const char *host_program(void)
 
 int host_git_box(const struct host_git *h, struct pinfold_error *error)
 {
-    static char stage[2 * PATH_MAX];
+    static char stage[2 * PATH_MAX], more[2 * PATH_MAX];
     snprintf(stage, sizeof stage, "%s:" PUSH_IN_BOX "%s", h->stage ? h->stage : "", h->writes ? ":ro" : "");
     struct pinfold_option options[16] = {{"workspace", h->git}, {"hide", h->real},  {"net", "none"},
                                          {"tty", "never"},      {"timeout", "15m"}, {"mount", host_program()}};
@@ -78,6 +78,9 @@ int host_git_box(const struct host_git *h, struct pinfold_error *error)
         options[n_options++] = (struct pinfold_option){"read-only", NULL};
     if (h->stage)
         options[n_options++] = (struct pinfold_option){"mount", stage};
+    snprintf(more, sizeof more, "%s:" MORE_IN_BOX ":ro", h->more ? h->more : "");
+    if (h->more)
+        options[n_options++] = (struct pinfold_option){"mount", more};
     const struct pinfold_policy_options po = {.size = sizeof po, .options = options, .cwd = h->git, .no_layers = 1};
     const char *argv[RULES_WORDS + 2] = {REMOTE_HELPER, h->word};
     (void)push_rules_words(h->rules, argv + 2);
@@ -86,7 +89,7 @@ int host_git_box(const struct host_git *h, struct pinfold_error *error)
                                           .argv = argv,
                                           .cwd = h->git,
                                           .use_fds = 1,
-                                          .stdin_fd = h->fd,
+                                          .stdin_fd = h->in ? h->in : h->fd,
                                           .stdout_fd = h->fd,
                                           .stderr_fd = nothing};
     struct pinfold_policy *policy;

@@ -163,6 +163,8 @@ git cat-file commit $MAIN | sed "s/^parent .*/parent $BAD/" >o; python3 /tmp/hel
 git cat-file commit $CHAIN | sed "s/^parent .*/parent $MAIN/" >o; python3 /tmp/help.py fake $CHAIN commit o; python3 /tmp/help.py lock $CHAIN
 echo fine >o; python3 /tmp/help.py fake $(git rev-parse $BAD:x) blob o; python3 /tmp/help.py lock $BAD; echo FORBIDDEN | git hash-object -w --stdin
 t=$(git rev-parse $GOOD^{tree}); git cat-file tree $t >o; python3 /tmp/help.py fake $(git rev-parse $BAD^{tree}) tree o; python3 /tmp/help.py lock $BAD
+t=$(git rev-parse $GOOD^{tree}); git cat-file tree $t >o; python3 /tmp/help.py fake $(git rev-parse $MAIN^{tree}) tree o; python3 /tmp/help.py lock $BAD
+echo x >o; python3 /tmp/help.py fake $(git rev-parse $MAIN:a.txt) blob o; python3 /tmp/help.py lock $BAD
 git update-ref refs/heads/main $(git rev-parse $GOOD^{tree})
 git tag -a -m x t $MAIN; python3 /tmp/help.py lock $(git rev-parse t); git tag -d t
 python3 /tmp/help.py lock 1111111111111111111111111111111111111111
