@@ -299,7 +299,7 @@ static int judge_commit(struct one_push *p, struct str line, struct pinfold_erro
             return -EBADMSG;
         snprintf(words[i], sizeof words[i], "%.*s", (int)word.n, word.p);
     }
-    const char *const argv[] = {REMOTE_HELPER, "--judge", c->name,  c->real,  c->hooks,
+    const char *const argv[] = {REMOTE_HERE, "--judge", c->name,  c->real,  c->hooks,
                                 words[0],      words[2],  words[1], words[3], NULL};
     const struct pinfold_run_options o = {
         .size = sizeof o, .argv = argv, .cwd = "/", .capture = 1, .capture_max = 65536, .keep_network = 1};
@@ -561,7 +561,7 @@ static int check_at_once(const struct checks *c, struct str moves, struct buf *w
 {
     enum { AT_ONCE_MAX = 8192 }; /* in a command line */
     char lines[AT_ONCE_MAX + 1];
-    const char *argv[RULES_WORDS + 8] = {REMOTE_HELPER, "--check", c->name, c->real, c->hooks, lines};
+    const char *argv[RULES_WORDS + 8] = {REMOTE_HERE, "--check", c->name, c->real, c->hooks, lines};
     const struct pinfold_run_options o = {
         .size = sizeof o, .argv = argv, .cwd = c->git, .capture = 1, .capture_max = 65536, .keep_network = 1};
     struct pinfold_result *result;

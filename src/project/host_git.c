@@ -62,7 +62,7 @@ const char *host_program(void)
     static char program[2 * PATH_MAX], self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     self[n > 0 ? n : 0] = 0;
-    snprintf(program, sizeof program, "%s:" REMOTE_HELPER ":ro", self);
+    snprintf(program, sizeof program, "%s:" REMOTE_HERE ":ro", self);
     return program;
 }
 
@@ -82,7 +82,7 @@ int host_git_box(const struct host_git *h, struct pinfold_error *error)
     if (h->more)
         options[n_options++] = (struct pinfold_option){"mount", more};
     const struct pinfold_policy_options po = {.size = sizeof po, .options = options, .cwd = h->git, .no_layers = 1};
-    const char *argv[RULES_WORDS + 2] = {REMOTE_HELPER, h->word};
+    const char *argv[RULES_WORDS + 2] = {REMOTE_HERE, h->word};
     (void)push_rules_words(h->rules, argv + 2);
     auto_fd int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     const struct pinfold_run_options o = {.size = sizeof o,

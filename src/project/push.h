@@ -8,13 +8,18 @@
 
 #include "base/buf.h"
 #include "git/gitpush.h"
+#include "project/branch.h"
 
-#define PUSH_IN_BOX                                                                                                    \
-    "/repo-push" /* what stage.c keeps of a push: `commands`, `list`, `commits`, and `repo` with its objects */
-#define HOOKS_IN_BOX "/repo-hooks" /* the person's hooks, as they were at the start */
-#define CHECK_IN_BOX "/repo-check" /* the commit that they judge */
-#define MORE_IN_BOX  "/repo-more"  /* objects that the repository itself does not have */
-#define START_IN_BOX "/repo-start" /* what else is known of the start: `upstream` */
+/*
+ * Where these boxes have what is theirs: in /run, which every box has empty, so that nothing has to be put together around it. Beside
+ * what follows is this program, REMOTE_HERE.
+ */
+#define REMOTE_HERE  "/run" REMOTE_HELPER
+#define PUSH_IN_BOX  "/run/repo-push"  /* what stage.c keeps of a push: `commands`, `list`, `commits`, and `repo` with its objects */
+#define HOOKS_IN_BOX "/run/repo-hooks" /* the person's hooks, as they were at the start */
+#define CHECK_IN_BOX "/run/repo-check" /* the commit that they judge */
+#define MORE_IN_BOX  "/run/repo-more"  /* objects that the repository itself does not have */
+#define START_IN_BOX "/run/repo-start" /* what else is known of the start: `upstream` */
 
 enum { PUSH_PIECE = 65536, PUSH_COMMITS = 1000 /* that one push can have judged */ };
 /* How the box of push_take() ends. */

@@ -93,10 +93,6 @@ static int ask_each(const struct moves_checker *c, struct repo *r, struct arena 
         struct moves_answer a = {.passed = 0};
         if (!is_branch(ref))
             continue;
-        if (ref->new[0] == 'r') {
-            ref->why = "git.verify: required, and it is another name for a branch, which cannot be judged";
-            continue;
-        }
         const char *line = arena_printf(mem, "%s %s\n", ref->lands, ref->new);
         const int no = line ? moves_ask(c, str_of(line), &a) : -ENOMEM;
         if (no < 0)
