@@ -26,7 +26,8 @@ static const char *obstacle(const struct making *m, const char **ret_remedy)
     if (f->around)
         return NULL; /* whose guard must have the same (around.c) */
     if (f->engine && strcmp(f->engine, "native") == 0 && f->tier == TIER_LANDLOCK) {
-        *ret_remedy = "allow user namespaces (pinfold doctor says how), or use --read-only and commit outside of the box";
+        *ret_remedy =
+            "allow user namespaces (pinfold doctor says how), or use --read-only and commit outside of the box";
         return "without user namespaces there are no boxes for your hooks";
     }
     if (!f->engine || strcmp(f->engine, "native") != 0 || !f->notify || f->tier != TIER_NAMESPACES) {

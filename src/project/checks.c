@@ -15,10 +15,15 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "project/push.h"
+#include "project/push/push.h"
 #include "sys/remove.h"
 
-enum { LISTED_MAX = 8 << 20, SAID_LINES = 24, WRITTEN_MAX = 96, LANDING_WAITS = 600 /* seconds, of its box's 15 minutes */ };
+enum {
+    LISTED_MAX = 8 << 20,
+    SAID_LINES = 24,
+    WRITTEN_MAX = 96,
+    LANDING_WAITS = 600 /* seconds, of its box's 15 minutes */
+};
 
 static int says_no(char *why, size_t room, int no, const char *format, ...) __attribute__((format(printf, 4, 5)));
 static int says_no(char *why, size_t room, int no, const char *format, ...)
@@ -300,7 +305,7 @@ static int judge_commit(struct one_push *p, struct str line, struct pinfold_erro
         snprintf(words[i], sizeof words[i], "%.*s", (int)word.n, word.p);
     }
     const char *const argv[] = {REMOTE_HERE, "--judge", c->name,  c->real,  c->hooks,
-                                words[0],      words[2],  words[1], words[3], NULL};
+                                words[0],    words[2],  words[1], words[3], NULL};
     const struct pinfold_run_options o = {
         .size = sizeof o, .argv = argv, .cwd = "/", .capture = 1, .capture_max = 65536, .keep_network = 1};
     struct pinfold_result *result;

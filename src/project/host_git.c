@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "project/branch.h"
-#include "project/push.h"
+#include "project/push/push.h"
 #include "project/rules.h"
 
 static bool read_line(const char *path, char ret[PATH_MAX])

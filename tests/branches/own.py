@@ -329,9 +329,10 @@ def layered(s, _hand):
     done = s.do(top, "apply", "work", "--all")
     assert s.git(top, "log", "-1", "--format=%s", "bad") == "fix: y", done.said()
     s.git(top, "fsck", "--strict")
+    s.write(top, ".git/hooks/commit-msg", "#!/bin/sh\ngrep -q '^Changes of layer' $1\n", 0o755)
     for text, status in (("FORBIDDEN", 1), ("fine", 0)):
         assert s.do(top, "run", f"--cow=files-{text}", "--", "sh", "-c", f"echo {text} >new").status == 0
-        done = s.do(top, "apply", f"files-{text}", "--branch", "of-files")
+        done = s.do(top, "apply", f"files-{text}", "--all", "--branch", "of-files")
         assert (done.status != 0) == bool(status) and ("its commits did not pass" in done.text()) == bool(status), done.said()
         s.do(top, "discard", f"files-{text}")
     s.do(top, "discard", "work")

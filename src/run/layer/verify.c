@@ -45,16 +45,16 @@ static int read_note(const struct layer_trees *t, struct arena *mem, char ***ret
     size_t n_words = 0;
     for (size_t i = 0; i < text.n; i++)
         n_words += !text.p[i];
-    char **words = fd < 0 || n_words < WORDS_LEAST || text.p[text.n - 1]
-                       ? NULL
-                       : arena_zero(mem, (n_words + 1) * sizeof *words);
+    char **words =
+        fd < 0 || n_words < WORDS_LEAST || text.p[text.n - 1] ? NULL : arena_zero(mem, (n_words + 1) * sizeof *words);
     for (size_t i = 0, at = 0; words && i < n_words; i++) {
         if (!(words[i] = arena_text(mem, text.p + at)))
             return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot apply");
         at += strlen(words[i]) + 1;
     }
     if (!words)
-        return err_say(e, ERR_CANNOT, "layer %s: what git.verify is to judge cannot be read ('" LAYER_VERIFY "')", t->id);
+        return err_say(e, ERR_CANNOT, "layer %s: what git.verify is to judge cannot be read ('" LAYER_VERIFY "')",
+                       t->id);
     *ret = words;
     return 0;
 }
@@ -83,7 +83,7 @@ static int part_file(const struct layer_trees *t, int answer, const char *name)
 
 static bool is_branch(const struct repo_ref *ref)
 {
-    return !ref->why && ref->new && strncmp(ref->lands, "refs/heads/", 11) == 0;
+    return !ref->why && ref->new &&strncmp(ref->lands, "refs/heads/", 11) == 0;
 }
 
 static int ask_each(const struct moves_checker *c, struct repo *r, struct arena *mem, struct err *e)
@@ -97,8 +97,10 @@ static int ask_each(const struct moves_checker *c, struct repo *r, struct arena 
         const int no = line ? moves_ask(c, str_of(line), &a) : -ENOMEM;
         if (no < 0)
             return err_sys(e, ERR_SYSTEM, -no, "git.verify: '%.200s' cannot be judged", ref->lands);
-        if (!a.passed && !(ref->why = arena_printf(mem, "git.verify: required, and its commits did not pass: %s; "
-                                                        "amend the commit in the box (pinfold run --cow=ID)", a.why)))
+        if (!a.passed && !(ref->why = arena_printf(mem,
+                                                   "git.verify: required, and its commits did not pass: %s; "
+                                                   "amend the commit in the box (pinfold run --cow=ID)",
+                                                   a.why)))
             return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot apply");
     }
     return 0;

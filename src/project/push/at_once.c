@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "project/push.h"
-#include "project/stage.h"
+#include "project/push/push.h"
+#include "project/push/stage.h"
 #include "sys/remove.h"
 
 enum { AT_ONCE_TEXT = 64 << 20, LINE_WORDS = 4, NOT_A_STEP = -1 };
@@ -78,8 +78,7 @@ static bool find_step(struct staging *s, struct step *ret)
     snprintf(ret->ref, sizeof ret->ref, "%.*s", (int)c.ref.n, c.ref.p);
     snprintf(ret->id, sizeof ret->id, "%.*s", (int)c.new_id.n, c.new_id.p);
     return refs_value(c.ref, ret->old) && stage_known(s, &known, &upstream) &&
-           stage_has_line(buf_view(&known), "^", str_of(ret->old)) &&
-           !stage_has_line(buf_view(&known), "^", c.new_id);
+           stage_has_line(buf_view(&known), "^", str_of(ret->old)) && !stage_has_line(buf_view(&known), "^", c.new_id);
 }
 
 /* Both commits are in STORE. The work tree is laid while the new one is read. */

@@ -14,8 +14,8 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "git/gitconfig.h"
-#include "project/push.h"
-#include "project/stage.h"
+#include "project/push/push.h"
+#include "project/push/stage.h"
 
 enum { LOOSE_MAX = 4096, DEEP_MAX = 64 };
 

@@ -1,5 +1,5 @@
 /* A push at the host's side: its commands are judged before git sees them, and handed to the git that carries them out. */
-#include "project/push.h"
+#include "project/push/push.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -21,8 +21,8 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "project/branch.h"
-#include "project/push.h"
-#include "project/stage.h"
+#include "project/push/push.h"
+#include "project/push/stage.h"
 #include "sys/process.h"
 
 enum { LIST_MAX = 4 << 20, SAID_MAX = 4096 };
@@ -86,7 +86,8 @@ static bool is_upstream(const struct gitpush_rules *rules, struct str ref, bool 
 bool stage_known(struct staging *s, struct buf *known, struct buf *upstream)
 {
     auto_buf struct buf refs = BUF(REFS_MAX);
-    if (!refs_list("refs/heads", &refs) || !(s->moves ? push_recall(UPSTREAM, &refs) : refs_list("refs/remotes", &refs)))
+    if (!refs_list("refs/heads", &refs) ||
+        !(s->moves ? push_recall(UPSTREAM, &refs) : refs_list("refs/remotes", &refs)))
         return stage_refuse(s, "the branches of the checkout's repository cannot be read");
     struct str rest = buf_view(&refs);
     while (rest.n) {
@@ -100,7 +101,7 @@ bool stage_known(struct staging *s, struct buf *known, struct buf *upstream)
             continue;
         if (head && line.n)
             return stage_refuse(s, "the protected branch %.*s is another name of %.*s, which git.verify cannot judge",
-                               (int)ref.n, ref.p, (int)line.n, line.p);
+                                (int)ref.n, ref.p, (int)line.n, line.p);
         buf_printf(head ? known : upstream, "^%.*s\n", (int)id.n, id.p);
     }
     return buf_ok(known) && buf_ok(upstream);
@@ -426,7 +427,8 @@ int push_moves(const struct gitpush_rules *rules)
 
 static bool is_known_the_same(struct staging *s)
 {
-    auto_buf struct buf known = BUF(REFS_MAX), others = BUF(REFS_MAX), now = BUF(2 * REFS_MAX), then = BUF(2 * REFS_MAX);
+    auto_buf struct buf known = BUF(REFS_MAX), others = BUF(REFS_MAX), now = BUF(2 * REFS_MAX),
+                        then = BUF(2 * REFS_MAX);
     if (!stage_known(s, &known, &others) || !push_recall(KNOWN, &then))
         return false;
     put_known(&known, &others, &now);

@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "project/push.h"
+#include "project/push/push.h"
 
 #define SAID CHECK_IN_BOX "/.said" /* what the last program has written */
 

@@ -3,6 +3,7 @@
  * of our own, which computes every id. What git lists as new in the first is only a hint; the list that counts is made in the second.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,8 +11,8 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "project/push.h"
-#include "project/stage.h"
+#include "project/push/push.h"
+#include "project/push/stage.h"
 #include "sys/process.h"
 
 /* Has git pack what `in` says and unpack it into STORE, which computes every id anew. */
@@ -222,4 +223,3 @@ bool stage_cut(struct staging *s, struct str commits, struct str parents)
     return (buf_ok(&ends) && (!ends.n || push_keep(STORE "/shallow", buf_view(&ends)))) ||
            stage_refuse(s, "what was sent cannot be kept: %s", strerror(errno));
 }
-

@@ -5,13 +5,13 @@
 #pragma once
 #include "base/buf.h"
 #include "git/gitpush.h"
-#include "project/push.h"
+#include "project/push/push.h"
 
 #define STORE    PUSH_IN_BOX "/repo" /* the repository of what is judged */
 #define MOVES    PUSH_IN_BOX "/moves"
 #define UPSTREAM PUSH_IN_BOX "/upstream"
 #define KNOWN    PUSH_IN_BOX "/known" /* by which the list was made */
-#define TIPS     PUSH_IN_BOX "/tips" /* of what is no new commit */
+#define TIPS     PUSH_IN_BOX "/tips"  /* of what is no new commit */
 
 enum { REFS_MAX = 64 << 20, COMMITS_MAX = 64 << 20 };
 
