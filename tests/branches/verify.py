@@ -285,8 +285,9 @@ def meanwhile(s, _hand):
         # git takes a push in a few milliseconds: one that nobody saw has landed.
         unseen = wait_for(lambda step=step, thread=thread: step() or (not thread.is_alive() and "ended")) == "ended"
         for pid in wait_for(lambda thread=thread: servers_of(s, top) or (not thread.is_alive() and [0])):
-            if pid:
-                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # one that only waited may have ended
+                if pid:
+                    os.kill(pid, signal.SIGKILL)
         thread.join()
         killed.update(left(s, top))
         wait_for(lambda: holding(0))
