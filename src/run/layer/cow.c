@@ -157,6 +157,7 @@ static bool remove_unused(const struct layer *l, const char *path)
     /* Of a workspace that is a repository: repo_remember() has made both. */
     if (unlinkat(l->dir, REPO_BASE_DIR, 0) == 0)
         (void)unlinkat(l->dir, REPO_BASE, 0);
+    (void)unlinkat(l->dir, LAYER_VERIFY, 0);
     (void)unlinkat(l->dir, "lock", 0);
     return rmdir(path) == 0;
 }
