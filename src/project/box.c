@@ -134,5 +134,7 @@ int project_box(const char *real, const char *branch, bool make, struct project_
     } else if (project_is(real) && has_entry(real, ".git", false)) {
         (void)put_shelf(ret, real, NULL, make, ignored, sizeof ignored); /* the box can do without */
     }
-    return branch || project_is(real) ? protect(ret, branch ? ret->cwd : real, why, room) : 0;
+    int r = branch || project_is(real) ? protect(ret, branch ? ret->cwd : real, why, room) : 0;
+    ret->n_own = ret->n_options;
+    return r < 0 || !project_is(real) ? r : project_agents_options(real, ret, why, room);
 }

@@ -32,7 +32,8 @@ enum {
     AGAIN_S = 15, /* after a failure; doubled each time */
     AGAIN_MOST_S = 600,
     KEPT_MAX = 16,
-    UP = 3
+    UP = 3,
+    HIGH = 64 /* above what is open here */
 };
 
 struct kept_login {
@@ -293,7 +294,7 @@ static _Noreturn void keep(struct keeper *k)
 }
 
 /* Nothing of pinfold's is left open: neither a terminal, nor what others wait for the end of. */
-static _Noreturn void become_keeper(struct keeper *k, int up)
+static _Noreturn void become_keeper(struct keeper *k, int up, int live, int lock)
 {
     struct err e = {0};
     (void)setsid();
@@ -302,12 +303,19 @@ static _Noreturn void become_keeper(struct keeper *k, int up)
         (void)signal(*s, SIG_IGN);
     (void)signal(SIGCHLD, SIG_DFL);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null < 0 || (up != UP && dup2(up, UP) < 0))
+    int own[] = {up, live, lock}, last = UP;
+    const size_t n_own = sizeof own / sizeof *own;
+    for (size_t i = 0; i < n_own; i++) /* first above all of them */
+        own[i] = own[i] < 0 ? -1 : fcntl(own[i], F_DUPFD_CLOEXEC, HIGH);
+    if (null < 0 || own[0] < 0)
         _exit(1);
     for (int i = 0; i < UP; i++)
         (void)dup2(null, i);
-    (void)sys_close_range(UP + 1, ~0u);
-    (void)fcntl(UP, F_SETFD, FD_CLOEXEC);
+    for (size_t i = 0; i < n_own; i++) {
+        if (own[i] >= 0 && dup3(own[i], last++, O_CLOEXEC) < 0)
+            _exit(1);
+    }
+    (void)sys_close_range((unsigned)last, ~0u);
     k->up = UP;
     k->notify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     for (size_t i = 0; i < AGENT_LAYERS_MAX; i++) { /* these numbers are others' now */
@@ -342,10 +350,9 @@ static void note_login(struct kept_login *ret, int fd, const struct kept_login *
     free(bytes);
 }
 
-int keep_begin(const struct starting *s, struct agent_begun *ret, struct err *e)
+static struct keeper keeper_of(const struct starting *s)
 {
     struct keeper k = {.s = (struct starting *)(uintptr_t)s, .notify = -1, .up = -1};
-    int pair[2];
     for (size_t i = 0; i < s->agent.start.n_layers; i++) {
         for (size_t n = 0; n < s->agent.start.layers[i].n_files && k.n < KEPT_MAX; n++) {
             const struct agent_kept *f = &s->agent.start.layers[i].files[n];
@@ -356,13 +363,20 @@ int keep_begin(const struct starting *s, struct agent_begun *ret, struct err *e)
                            &(struct kept_login){.layer = i, .file = f, .renew = w, .path = path});
         }
     }
+    return k;
+}
+
+int keep_begin(const struct starting *s, struct agent_begun *ret, struct err *e)
+{
+    struct keeper k = keeper_of(s);
+    int pair[2];
     if (!k.n)
         return 0;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot create a socket pair");
     pid_t pid = fork();
     if (pid == 0)
-        become_keeper(&k, pair[1]);
+        become_keeper(&k, pair[1], -1, -1);
     (void)close(pair[1]);
     if (pid < 0) {
         (void)close(pair[0]);
@@ -370,5 +384,33 @@ int keep_begin(const struct starting *s, struct agent_begun *ret, struct err *e)
     }
     ret->keeper = pid;
     ret->up = pair[0];
+    return 0;
+}
+
+static const char keeper_lock[] = "keeper"; /* in the layer: held by who keeps the logins of a session */
+
+bool keep_is_kept(const struct starting *s)
+{
+    auto_fd int lock = -1;
+    return access(s->layer, F_OK) == 0 && starting_hold(s, keeper_lock, LOCK_SH | LOCK_NB, &lock, NULL) == -EWOULDBLOCK;
+}
+
+int keep_session(const struct starting *s, int session, struct err *e)
+{
+    struct keeper k = keeper_of(s);
+    auto_fd int lock = -1;
+    int r = starting_hold(s, keeper_lock, LOCK_EX | LOCK_NB, &lock, e);
+    if (r < 0)
+        return r == -EWOULDBLOCK ? 0 : r;
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (fork() != 0)
+            _exit(0);
+        become_keeper(&k, session, s->live, lock);
+    }
+    if (pid < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot start the process that keeps the login");
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
     return 0;
 }

@@ -17,6 +17,7 @@ struct starting {
     const char *host[AGENT_LAYERS_MAX], *box[AGENT_LAYERS_MAX]; /* the agent's directories outside and inside */
     const char *layer;                                          /* pinfold-agents/NAME/PROJECT */
     bool fresh, look_only, layered, lone; /* lone: a box for a login; nothing of the person's is in its layer */
+    bool session;                         /* for a project's session */
     bool renewal_told;                    /* why a login is not renewed stands in the notes */
     int live;
     struct pinfold_option *options;
@@ -51,6 +52,9 @@ int project_find(struct starting *s, size_t layer, struct err *e);
  */
 void keep_renew(struct starting *s);
 int keep_begin(const struct starting *s, struct agent_begun *ret, struct err *e);
+/* The same beside a session, until `session` (a pidfd) ends; holds `live` meanwhile. Does one keep them already? */
+int keep_session(const struct starting *s, int session, struct err *e);
+bool keep_is_kept(const struct starting *s);
 /* The owner of the host's login `f` of layer `i`, for one piece of work. */
 int keep_owner(const struct starting *s, size_t i, const struct agent_kept *f, int new_login, int stop,
                int64_t *ret_expires, struct err *e);
