@@ -209,12 +209,13 @@ static int settle_later(struct runner *r, int work)
 
 /*
  * The mark of the workspace's overlay stays until the layer is taken up or removed. overlayfs makes it and what holds it without any
- * permissions; so that their owner can remove them, whatever ends the box, they get some.
+ * permissions; so that their owner can copy and remove them, whatever ends the box, they get some.
  */
 static void open_work(int work)
 {
-    static const char *const made[] = {"work", "work/incompat", "work/incompat/volatile"};
-    for (int i = 0; i < 3; i++)
+    static const char *const made[] = {"work", "work/incompat", "work/incompat/volatile",
+                                       "work/incompat/volatile/dirty"};
+    for (int i = 0; i < 4; i++)
         (void)sys_fchmodat(work, made[i], 0700);
 }
 

@@ -362,7 +362,8 @@ struct box {
 void meanwhile_begin(struct box *b);
 void meanwhile_due(struct box *b, uint64_t now);
 void meanwhile_soon(struct box *b, uint64_t now);
-int meanwhile_poll(const struct box *b); /* a descriptor that becomes readable when meanwhile_told() is to be called, or -1 */
+int meanwhile_poll(
+    const struct box *b); /* a descriptor that becomes readable when meanwhile_told() is to be called, or -1 */
 void meanwhile_told(struct box *b, uint64_t now);
 void meanwhile_end(struct box *b); /* ends it if it is at work */
 

@@ -210,8 +210,8 @@ def attempt(what, act):
         print(what, e.strerror)
 os.unlink("from/deep/er/3")
 os.mkdir("from/made")
-open("from/deep/own", "w").close()
-os.link("from/deep/own", "outside")
+open("from/deep/er/own", "w").close()
+os.link("from/deep/er/own", "outside")
 attempt("rename", lambda: os.rename("from", "to"))
 print("left", os.path.lexists("from"), "old", open("to/deep/2").read().strip(), "gone", os.path.exists("to/deep/er/3"), "link", os.readlink("to/link"))
 with open("to/deep/h2", "a") as f:
@@ -221,7 +221,7 @@ print("mode %o" % (os.stat("to/mode").st_mode & 0o7777), "time", int(os.stat("to
 with open("to/deep/solo", "a") as f:
     f.write("moved\n")
 print("apart", open("elsewhere").read().split(), open("to/deep/solo").read().split(), os.stat("to/deep/solo").st_nlink)
-print("own", os.stat("to/deep/own").st_ino == os.stat("outside").st_ino, os.stat("outside").st_nlink)
+print("own", os.stat("to/deep/er/own").st_ino == os.stat("outside").st_ino, os.stat("outside").st_nlink)
 attempt("onto a full one", lambda: os.rename("tree", "full"))
 attempt("onto an empty one", lambda: os.rename("to", "empty"))
 attempt("onto a file", lambda: os.rename("tree", "plain"))
@@ -239,7 +239,7 @@ ok "the diff names both places" test "$(grep -cx -e "- from/deep/2" -e "+ empty/
 "$pinfold" apply --all >/dev/null
 ok "applied" test -e empty/deep/2 -a ! -e from -a "$(stat -c %a empty/mode)" = 710
 ok "names of one file are that in the workspace, too" test "$(stat -c '%h %i' empty/h1 empty/deep/h2 empty/deep/er/h3 | sort -u)" = "3 $(stat -c %i empty/h1)" -a "$(cat elsewhere)" = from/deep/solo
-ok "also one outside that the box has made" test "$(stat -c '%h %i' outside)" = "2 $(stat -c %i empty/deep/own)"
+ok "also one outside that the box has made" test "$(stat -c '%h %i' outside)" = "2 $(stat -c %i empty/deep/er/own)"
 ok "and one that the host has outside is a file of its own" test "$(stat -c %i elsewhere)" != "$(stat -c %i empty/deep/solo)" -a "$(tail -n 1 empty/deep/solo)" = moved
 "$pinfold" undo >/dev/null
 ok "and taken back" test -e from/deep/er/3 -a ! -e empty/deep -a "$(stat -c %h from/h1)" = 3

@@ -137,7 +137,8 @@ static void looks_by_the_clock_alone(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(looks_when_something_changes), cmocka_unit_test(never_more_than_its_share),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(looks_when_something_changes),
+                                       cmocka_unit_test(never_more_than_its_share),
                                        cmocka_unit_test(looks_by_the_clock_alone)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     char command[160];
