@@ -151,11 +151,12 @@ static void variables(struct starting *s)
         if (getenv(a->pass[i]))
             starting_option(s, "env", a->pass[i]);
     }
-    const char *path = getenv("PATH");
-    if (!s->program.on_path)
+    const char *path = getenv("PATH"), *dir = s->program.path;
+    int n = s->program.on_path ? 0 : (int)(strrchr(dir, '/') - dir);
+    if (n || s->opens)
         starting_option(s, "env",
-                        arena_printf(s->mem, "PATH=%.*s%s%s", (int)(strrchr(s->program.path, '/') - s->program.path),
-                                     s->program.path, path ? ":" : "", path ? path : ""));
+                        arena_printf(s->mem, "PATH=%s%s%.*s%s%s", s->opens ? s->opens : "", s->opens && n ? ":" : "", n,
+                                     dir, path ? ":" : "", path ? path : ""));
 }
 
 /* ---- logins ---- */
@@ -277,9 +278,15 @@ static int bring(struct starting *s, struct err *e)
         r = starting_hold(s, "lock", LOCK_EX, &lock, e);
     if (r == 0 && s->live < 0)
         r = starting_hold(s, "live", LOCK_SH, &s->live, e);
+    if (r == 0 && s->lone)
+        r = login_fill(s, e);
     s->layers.no_logins = r == 0 && starting_logged_out(s);
-    if (r == 0)
-        r = agent_layers_do(&s->layers, AGENT_BRING, NULL, &s->notes, e);
+    if (r < 0 || brought_already(s))
+        return r;
+    const size_t said = s->notes.n;
+    r = agent_layers_do(&s->layers, AGENT_BRING, NULL, &s->notes, e);
+    if (r == 0 && s->notes.n == said) /* what was not brought is said again */
+        brought_note(s);
     return r;
 }
 
@@ -291,7 +298,8 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
     int r = starting_look(s, ask->name, ask->options, e);
     if (s->lone && !s->look_only)
         ret->login = s; /* its place is removed with it */
-    if (r == 0 && !s->lone)
+    /* Later the start itself says it: nothing is made for a project any more. */
+    if (r == 0 && !s->lone && (s->fresh || s->look_only))
         r = first_check(s, ask, e);
     if (r == 0 && s->lone)
         r = login_place(s, e);
@@ -301,6 +309,8 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
         r = share(s, i, e);
     if (r == 0 && !ask->look_only)
         r = bring(s, e);
+    if (r == 0 && s->lone)
+        r = login_open_door(s, e);
     if (r < 0)
         return r;
     variables(s);
