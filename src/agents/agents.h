@@ -67,6 +67,7 @@ struct agent_layer {
     const char **shared;          /* the host's own, writable: sessions, histories; a "/" at the end: a directory */
     const char **apart;           /* directories in shared ones that stay in the layer */
     struct agent_naming *project; /* or NULL */
+    const char *sessions;         /* kept for all projects in one place: how those of this one are carried; or NULL */
 };
 struct agent_start {
     const char **command, **unattended, **places, **own_options, **env; /* NULL-terminated, or NULL */
@@ -178,6 +179,21 @@ enum agent_layers_work {
 };
 int agent_layers_do(const struct agent_layers *l, enum agent_layers_work work, const char *name, struct buf *ret,
                     struct err *e);
+
+/*
+ * Carries the conversations of a project from one side to the other (carry.c), where the agent keeps those of all projects in one place and
+ * more in them than conversations: what belongs to `workspace`, and what the other side has not yet. Nothing is removed.
+ */
+struct agent_carrying {
+    int from, to;          /* the agent's directory on either side */
+    const char *workspace; /* without links */
+    const char *shown;     /* where it goes, for people */
+};
+struct agent_carried {
+    int no;
+    unsigned large; /* sessions that are too large, and stay */
+};
+int agent_carry(const struct agent_carrying *ask, struct agent_carried *ret, struct err *e);
 
 /*
  * Asks the owner of logins (pinfold-login) to renew the host's, if it ends within `ahead` seconds or an answer was left by an owner

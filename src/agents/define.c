@@ -267,6 +267,14 @@ static int take_naming(const struct definition_reading *r, const struct node *n,
                : agent_wrong(r, n, "project needs \"register:\", \"below:\" and \"marker:\"");
 }
 
+static int take_sessions(const struct definition_reading *r, const struct node *n, const char **ret)
+{
+    int no = agent_take_text(r, n, ret);
+    if (no == 0 && !same(*ret, "copilot") && !same(*ret, "opencode"))
+        no = agent_wrong(r, n, "\"copilot\" or \"opencode\" is expected here: as which of these it keeps its sessions");
+    return no;
+}
+
 static int take_layer(const struct definition_reading *r, const struct node *n, struct agent_layer *l)
 {
     if (n->kind != NODE_MAP)
@@ -286,8 +294,10 @@ static int take_layer(const struct definition_reading *r, const struct node *n, 
             no = take_belows(r, value, &l->apart);
         else if (str_is(key->text, "project"))
             no = take_naming(r, value, &l->project);
+        else if (str_is(key->text, "sessions"))
+            no = take_sessions(r, value, &l->sessions);
         else
-            no = agent_unknown(r, key, "a directory", "at, variable, files, shared, apart, project");
+            no = agent_unknown(r, key, "a directory", "at, variable, files, shared, apart, project, sessions");
         if (no < 0)
             return no;
     }

@@ -105,6 +105,8 @@ static int share(struct starting *s, size_t i, struct err *e)
         if ((one = arena_push(s->mem, &places, &n, sizeof *one)))
             *one = name;
     }
+    if (l->sessions && !s->lone)
+        buf_printf(&s->shared, "%sconversations of this project in %s, carried over", s->shared.n ? ", " : "", l->at);
     for (size_t k = 0; !s->lone && l->apart && l->apart[k]; k++) {
         const char *name = expanded(s, l->apart[k]);
         if (!name)
@@ -281,12 +283,14 @@ static int bring(struct starting *s, struct err *e)
     if (r == 0 && s->lone)
         r = login_fill(s, e);
     s->layers.no_logins = r == 0 && starting_logged_out(s);
-    if (r < 0 || brought_already(s))
-        return r;
-    const size_t said = s->notes.n;
-    r = agent_layers_do(&s->layers, AGENT_BRING, NULL, &s->notes, e);
-    if (r == 0 && s->notes.n == said) /* what was not brought is said again */
-        brought_note(s);
+    if (r == 0 && !brought_already(s)) {
+        const size_t said = s->notes.n;
+        r = agent_layers_do(&s->layers, AGENT_BRING, NULL, &s->notes, e);
+        if (r == 0 && s->notes.n == said) /* what was not brought is said again */
+            brought_note(s);
+    }
+    if (r == 0 && carried_at_all(s))
+        carry_in(s);
     return r;
 }
 
@@ -336,6 +340,7 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
         r = first_lines(s, ask, &ret->first, e);
     ret->notes = arena_str(s->mem, buf_view(&s->notes));
     ret->live = s->live;
+    ret->carried = r == 0 && !ask->look_only && carried_at_all(s) ? s : NULL;
     return r < 0 ? r : arena_failed(s->mem) ? err_sys(e, ERR_SYSTEM, ENOMEM, "agent") : 0;
 }
 
@@ -365,7 +370,8 @@ const char *agent_start_after(struct agent_begun *b)
         text[n - 1] = 0;
         last = text[0] ? arena_text(b->mem, text) : NULL; /* "": renewed */
     }
-    return last;
+    const char *carried = b->carried ? carry_out(b->carried) : NULL;
+    return carried ? carried : last;
 }
 
 void agent_start_end(struct agent_begun *b)

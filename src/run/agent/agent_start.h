@@ -25,6 +25,7 @@ struct agent_begun {
     int keeper, up;                 /* the process that keeps the login, and its socket; -1 */
     const char *login_path;         /* of a login: the host's file that it is for */
     struct starting *login;         /* of a login; or NULL */
+    struct starting *carried;       /* whose sessions are carried back after the box; or NULL */
     void *mem;
 };
 /* Does one definition have that name, and can it be started by it? */

@@ -50,6 +50,11 @@ bool starting_below(const char *path, const char *dir);
 bool brought_already(struct starting *s);
 void brought_note(const struct starting *s);
 void brought_forget(const struct starting *s);
+/* agent_carry.c, for agents that keep the sessions of all projects in one place: before a box, with `lock` held; and after it, what went
+   wrong in a sentence, in `mem`, or NULL. */
+bool carried_at_all(const struct starting *s);
+void carry_in(struct starting *s);
+const char *carry_out(struct starting *s);
 /* agent_project.c: the name that the agent has for this project outside, or will find there: `s->project`. */
 int project_find(struct starting *s, size_t layer, struct err *e);
 
