@@ -106,6 +106,8 @@ static int share(struct starting *s, size_t i, struct err *e)
         if ((one = arena_push(s->mem, &places, &n, sizeof *one)))
             *one = name;
     }
+    if (l->sessions && !s->lone)
+        buf_printf(&s->shared, "%sconversations of this project in %s, carried over", s->shared.n ? ", " : "", l->at);
     for (size_t k = 0; !s->lone && l->apart && l->apart[k]; k++) {
         const char *name = expanded(s, l->apart[k]);
         if (!name)
@@ -152,11 +154,12 @@ static void variables(struct starting *s)
         if (getenv(a->pass[i]))
             starting_option(s, "env", a->pass[i]);
     }
-    const char *path = getenv("PATH");
-    if (s->program.path && !s->program.on_path)
+    const char *path = getenv("PATH"), *dir = s->program.path;
+    int n = !dir || s->program.on_path ? 0 : (int)(strrchr(dir, '/') - dir);
+    if (n || s->opens)
         starting_option(s, "env",
-                        arena_printf(s->mem, "PATH=%.*s%s%s", (int)(strrchr(s->program.path, '/') - s->program.path),
-                                     s->program.path, path ? ":" : "", path ? path : ""));
+                        arena_printf(s->mem, "PATH=%s%s%.*s%s%s", s->opens ? s->opens : "", s->opens && n ? ":" : "", n,
+                                     dir, path ? ":" : "", path ? path : ""));
 }
 
 /* ---- logins ---- */
@@ -278,9 +281,17 @@ static int bring(struct starting *s, struct err *e)
         r = starting_hold(s, "lock", LOCK_EX, &lock, e);
     if (r == 0 && s->live < 0)
         r = starting_hold(s, "live", LOCK_SH, &s->live, e);
+    if (r == 0 && s->lone)
+        r = login_fill(s, e);
     s->layers.no_logins = r == 0 && starting_logged_out(s);
-    if (r == 0)
+    if (r == 0 && !brought_already(s)) {
+        const size_t said = s->notes.n;
         r = agent_layers_do(&s->layers, AGENT_BRING, NULL, &s->notes, e);
+        if (r == 0 && s->notes.n == said) /* what was not brought is said again */
+            brought_note(s);
+    }
+    if (r == 0 && carried_at_all(s))
+        carry_in(s);
     return r;
 }
 
@@ -303,7 +314,8 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
     int r = starting_look(s, ask->name, ask->options, e);
     if (s->lone && !s->look_only)
         ret->login = s; /* its place is removed with it */
-    if (r == 0 && !s->lone)
+    /* Later the start itself says it: nothing is made for a project any more. */
+    if (r == 0 && !s->lone && (s->fresh || s->look_only))
         r = first_check(s, ask, e);
     if (r == 0 && s->lone)
         r = login_place(s, e);
@@ -315,6 +327,8 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
         r = share(s, i, e);
     if (r == 0 && !ask->look_only)
         r = bring(s, e);
+    if (r == 0 && s->lone)
+        r = login_open_door(s, e);
     if (r < 0)
         return r;
     variables(s);
@@ -348,6 +362,7 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
         r = first_lines(s, ask, &ret->first, e);
     ret->notes = arena_str(s->mem, buf_view(&s->notes));
     ret->live = s->live;
+    ret->carried = r == 0 && !ask->look_only && carried_at_all(s) ? s : NULL;
     return r < 0 ? r : arena_failed(s->mem) ? err_sys(e, ERR_SYSTEM, ENOMEM, "agent") : 0;
 }
 
@@ -377,7 +392,8 @@ const char *agent_start_after(struct agent_begun *b)
         text[n - 1] = 0;
         last = text[0] ? arena_text(b->mem, text) : NULL; /* "": renewed */
     }
-    return last;
+    const char *carried = b->carried ? carry_out(b->carried) : NULL;
+    return carried ? carried : last;
 }
 
 void agent_start_end(struct agent_begun *b)

@@ -28,6 +28,7 @@ struct agent_begun {
     const char *login_path;         /* of a login: the host's file that it is for */
     struct starting *login;         /* of a login; or NULL */
     struct starting *session;       /* for a session; or NULL: one that lives has it already */
+    struct starting *carried;       /* whose sessions are carried back after the box; or NULL */
     void *mem;
 };
 /* Does one definition have that name, and can it be started by it? */
