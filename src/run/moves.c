@@ -7,13 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
+#include "layer/layer.h"
 #include "protocol/control.h"
 #include "protocol/moves.h"
-#include "run/layer/verify.h"
 #include "sys/fd.h"
 
 /* In the child. Nothing of the caller's goes along but its directory and environment. `given`: what becomes 3 and so on, or -1. */
@@ -103,6 +105,20 @@ int moves_start(char *const *words, const int *more, struct moves_checker *ret, 
     return r;
 }
 
+/* In the layer: that a checker with these words has to be asked when it is applied (run/layer/verify.c). */
+static int note_words(const struct layer *l, const char *const *words, struct err *e)
+{
+    auto_buf struct buf text = BUF(LAYER_VERIFY_MAX);
+    for (size_t i = 0; words[i]; i++)
+        buf_str(&text, (struct str){words[i], strlen(words[i]) + 1});
+    (void)unlinkat(l->dir, LAYER_VERIFY ".new", 0);
+    auto_fd int fd = openat(l->dir, LAYER_VERIFY ".new", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    const int no = !buf_ok(&text) ? ENOMEM : fd < 0 ? errno : -fd_write_all(fd, text.p, text.n);
+    if (no == 0 && renameat(l->dir, LAYER_VERIFY ".new", l->dir, LAYER_VERIFY) == 0)
+        return 0;
+    return err_sys(e, ERR_SYSTEM, no ? no : errno, "git.verify: layer %s: cannot write '" LAYER_VERIFY "'", l->id);
+}
+
 int moves_begin(const struct pinfold_policy *p, const struct plan *plan, const struct layer *layer,
                 struct moves_checker *ret, struct err *e)
 {
@@ -117,7 +133,7 @@ int moves_begin(const struct pinfold_policy *p, const struct plan *plan, const s
     const char **words = mem ? words_of(p, plan, mem) : NULL;
     if (!words)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "git.verify");
-    return layer ? verify_note(layer, words, e) : moves_start((char *const *)(uintptr_t)words, NULL, ret, e);
+    return layer ? note_words(layer, words, e) : moves_start((char *const *)(uintptr_t)words, NULL, ret, e);
 }
 
 int moves_ask(const struct moves_checker *c, struct str lines, struct moves_answer *ret)

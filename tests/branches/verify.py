@@ -277,7 +277,7 @@ def meanwhile(s, _hand):
         return any(os.path.exists(os.path.join(s.shelf(top), "checks/feature__one", one, name)) for one in left(s, top) if one not in killed)
 
     killed = {"hooks"}
-    for n, (step, content) in enumerate(((lambda: kept("stage/commands"), "fine"), (lambda: kept("stage/list"), "hold"), (holding, "hold"), (lambda: carries_out(s), "fine"))):
+    for n, (step, content) in enumerate(((lambda: kept("stage/commands"), "hold"), (lambda: kept("stage/list"), "hold"), (holding, "hold"), (lambda: carries_out(s), "fine"))):
         if n < 2 and not whole(s):
             continue
         before = refs(s, top)

@@ -62,12 +62,12 @@ static int say_refused(const char *why)
 
 /* ---- a step ---- */
 
-struct step {
+struct one_step {
     char id[80], old[80], ref[PATH_MAX];
 };
 
 /* Whether that may be one: a branch that is there moves to what no protected branch is. */
-static bool find_step(struct staging *s, struct step *ret)
+static bool find_step(struct staging *s, struct one_step *ret)
 {
     auto_buf struct buf known = BUF(REFS_MAX), upstream = BUF(REFS_MAX);
     struct str rest = {s->push->text.p, s->push->end};
@@ -82,7 +82,7 @@ static bool find_step(struct staging *s, struct step *ret)
 }
 
 /* Both commits are in STORE. The work tree is laid while the new one is read. */
-static int judge_fetched(struct staging *s, char *const *words, const struct step *step)
+static int judge_fetched(struct staging *s, char *const *words, const struct one_step *step)
 {
     auto_buf struct buf line = BUF(AT_ONCE_TEXT), list = BUF(AT_ONCE_TEXT);
     char id[80], old[80], ref[PATH_MAX], *said[LINE_WORDS];
@@ -106,7 +106,7 @@ static int check_step(const struct gitpush_rules *rules, char *const *words)
 {
     struct push p = PUSH_EMPTY;
     struct staging s = {.rules = rules, .push = &p, .moves = true, .why = "it cannot be kept"};
-    static struct step step;
+    static struct one_step step;
     int r = NOT_A_STEP;
     if (stage_moves(&s, &p) && find_step(&s, &step)) {
         if (stage_store(&s) && stage_pull_step(&s, str_of(step.id), str_of(step.old)))

@@ -30,13 +30,6 @@ static bool pull_pack(struct staging *s, const char *const *pack, const char *co
     return (packed && unpacked) || stage_refuse(s, "its objects are not complete, or not as git would make them");
 }
 
-bool stage_has_line(struct str lines, const char *before, struct str id)
-{
-    char word[80];
-    snprintf(word, sizeof word, "%s%.*s\n", before, (int)id.n, id.p);
-    return memmem(lines.p, lines.n, word, strlen(word)) != NULL;
-}
-
 /* Older commits of what is known, or upstream's, are not listed: edges themselves, and what they come after is what hooks compare with. */
 static bool add_older(struct staging *s, struct str news, struct str listed, struct buf *edges)
 {

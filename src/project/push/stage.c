@@ -27,45 +27,13 @@
 
 enum { LIST_MAX = 4 << 20, SAID_MAX = 4096 };
 
-bool stage_refuse(struct staging *s, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(s->why, sizeof s->why, format, args);
-    va_end(args);
-    return false;
-}
-
 static const char *why_of(const void *ctx, const struct gitpush_command *c)
 {
     (void)c;
     return ((const struct staging *)ctx)->why;
 }
 
-bool stage_ask(const char *const *argv, const char *dir, struct str in, struct buf *out)
-{
-    int pipe_of[2];
-    auto_fd int given = sys_memory("asked");
-    if (given < 0 || fd_write_all(given, in.p, in.n) < 0 || lseek(given, 0, SEEK_SET) < 0 ||
-        pipe2(pipe_of, O_CLOEXEC) < 0)
-        return false;
-    pid_t git = push_git(argv, dir, given, pipe_of[1], -1);
-    (void)close(pipe_of[1]);
-    bool good = push_slurp(pipe_of[0], out);
-    (void)close(pipe_of[0]);
-    return push_wait(git) == 0 && good && buf_ok(out);
-}
-
 /* ---- which commits are new ---- */
-
-bool stage_is_id(struct str s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        if (!(s.p[i] >= '0' && s.p[i] <= '9') && !(s.p[i] >= 'a' && s.p[i] <= 'f'))
-            return false;
-    }
-    return s.n == 40 || s.n == 64;
-}
 
 /*
  * Whether what was fetched as this is what the people of that remote have accepted: branches that are protected by name; where all are

@@ -23,12 +23,16 @@ struct staging {
     bool is_cut;   /* STORE's history ends with the parents of what is new */
     char why[512]; /* what keeps a push from being carried out: a clause, or "" */
 };
+/* ---- asking.c ---- */
+
 /* Sets `why`. False. */
 bool stage_refuse(struct staging *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Runs git on `in`, with the repository `dir`; its output is appended to `out`. */
 bool stage_ask(const char *const *argv, const char *dir, struct str in, struct buf *out);
 bool stage_is_id(struct str s);
 bool stage_has_line(struct str lines, const char *before, struct str id);
+/* ---- stage.c ---- */
+
 /* The commands of `moves`. */
 bool stage_moves(struct staging *s, struct push *p);
 /* A repository for the objects, which finds the others in the one that is pushed to. */

@@ -1,4 +1,4 @@
-/* Notes that branches of a layer have to be judged, and has that done when it is applied. */
+/* What a layer has of a repository lands; first its branches are judged, if that was noted when its box began. */
 #include "run/layer/verify.h"
 
 #include <errno.h>
@@ -10,28 +10,16 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "layer/stack/stack.h"
 #include "run/layer/gitbox.h"
 #include "run/moves.h"
 
-enum { NOTE_MAX = 1 << 20, PIECE = 65536, WORDS_LEAST = 3 /* workspace, directory, "--" */ };
-
-int verify_note(const struct layer *l, const char *const *words, struct err *e)
-{
-    auto_buf struct buf text = BUF(NOTE_MAX);
-    for (size_t i = 0; words[i]; i++)
-        buf_str(&text, (struct str){words[i], strlen(words[i]) + 1});
-    (void)unlinkat(l->dir, LAYER_VERIFY ".new", 0);
-    auto_fd int fd = openat(l->dir, LAYER_VERIFY ".new", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    const int no = !buf_ok(&text) ? ENOMEM : fd < 0 ? errno : -fd_write_all(fd, text.p, text.n);
-    if (no == 0 && renameat(l->dir, LAYER_VERIFY ".new", l->dir, LAYER_VERIFY) == 0)
-        return 0;
-    return err_sys(e, ERR_SYSTEM, no ? no : errno, "git.verify: layer %s: cannot write '" LAYER_VERIFY "'", l->id);
-}
+enum { PIECE = 65536, WORDS_LEAST = 3 /* workspace, directory, "--" */ };
 
 /* The words, NULL-terminated; none: nothing was noted. */
 static int read_note(const struct layer_trees *t, struct arena *mem, char ***ret, struct err *e)
 {
-    auto_buf struct buf text = BUF(NOTE_MAX);
+    auto_buf struct buf text = BUF(LAYER_VERIFY_MAX);
     *ret = NULL;
     auto_fd int fd = openat(t->store, LAYER_VERIFY, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
@@ -132,4 +120,31 @@ int verify_landing(const struct layer_trees *t, struct repo *r, int answer, stru
     no = ask_each(&c, r, mem, e);
     moves_end(&c);
     return no;
+}
+
+int gitbox_land(void *ctx, const struct layer_trees *t, const struct changes *all, struct arena *mem,
+                struct apply_more *ret, struct apply_outcome *out, struct err *e)
+{
+    struct repo r;
+    struct err why = {0};
+    (void)ctx;
+    int no = repo_read(t, all, mem, &r, e);
+    if (no < 0)
+        return no;
+    const char *reason = !r.digits ? "the workspace has no repository; make one there first: git init" : r.why;
+    if (!reason && (no = stack_repository(t, mem, &reason, e)) < 0)
+        return no;
+    if (reason)
+        return outcome_refuse(mem, out, REPO_DIR, reason) < 0 ? -ENOMEM : 0;
+    if (!repo_differs(&r))
+        return 0;
+    auto_fd int answer = gitbox_ask(t, all, &r, GITBOX_LAND, mem, &why);
+    if (answer < 0) { /* the rest of the layer can land all the same */
+        reason = arena_text(mem, why.text);
+        return !reason || outcome_refuse(mem, out, REPO_DIR, reason) < 0
+                   ? err_sys(e, ERR_SYSTEM, ENOMEM, "cannot apply")
+                   : 0;
+    }
+    no = verify_landing(t, &r, answer, mem, e);
+    return no < 0 ? no : repo_land(t, &r, answer, mem, ret, out, e);
 }

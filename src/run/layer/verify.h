@@ -4,9 +4,6 @@
  */
 #pragma once
 #include "layer/repo/repo.h"
-#include "layer/store.h"
 
-/* Notes in the layer that a checker with these words has to be asked when it is applied. */
-int verify_note(const struct layer *l, const char *const *words, struct err *e);
 /* Has the branches of `r` judged that are to land, if that was noted: what did not pass gets a `why`. `answer`: git's, with the objects. */
 int verify_landing(const struct layer_trees *t, struct repo *r, int answer, struct arena *mem, struct err *e);
