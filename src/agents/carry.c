@@ -142,14 +142,14 @@ static char *kept_of(const struct carry *c, struct str line)
 
 /* ---- one session ---- */
 
-struct lines {
+struct said_lines {
     struct buf text; /* what is kept, a line each */
     bool whole;      /* the file ends with a whole line */
 };
 
-static void lines_of(const struct carry *c, struct str bytes, struct lines *ret)
+static void lines_of(const struct carry *c, struct str bytes, struct said_lines *ret)
 {
-    *ret = (struct lines){.text = BUF(AGENT_FILE_MAX)};
+    *ret = (struct said_lines){.text = BUF(AGENT_FILE_MAX)};
     ret->whole = !bytes.n || bytes.p[bytes.n - 1] == '\n';
     while (memchr(bytes.p, '\n', bytes.n)) { /* what follows the last one is being written */
         char *kept = kept_of(c, str_until(&bytes, '\n'));
@@ -212,7 +212,7 @@ static void put_about(struct buf *to, struct str from, const char *id, const cha
 }
 
 /* A new one has its name only when it is whole. */
-static int make_session(int to, const char *id, struct str from, const char *cwd, const struct lines *lines)
+static int make_session(int to, const char *id, struct str from, const char *cwd, const struct said_lines *lines)
 {
     char temp[ID_LENGTH + 32];
     auto_buf struct buf text = BUF(ABOUT_MAX);
@@ -228,7 +228,7 @@ static int make_session(int to, const char *id, struct str from, const char *cwd
 }
 
 /* Of `have` what `other` has not, if that has all that came before; in one write, as the agent does it. */
-static int add_lines(int dir, const struct lines *have, const struct lines *other)
+static int add_lines(int dir, const struct said_lines *have, const struct said_lines *other)
 {
     const size_t n = other->text.n;
     if (!other->whole || have->text.n <= n || memcmp(buf_cstr(&have->text), buf_cstr(&other->text), n) != 0)
@@ -251,7 +251,7 @@ static int carry_one(struct carry *c, int from, int to, const char *id)
     about(said, "cwd", cwd, sizeof cwd);
     about(said, "id", named, sizeof named);
     if (is_below(cwd, c->ask->workspace) && strcmp(named, id) == 0) {
-        struct lines have, other;
+        struct said_lines have, other;
         no = read_below(from, EVENTS, &events, &events_n);
         auto_fd int dir = open_below(to, id, O_RDONLY | O_DIRECTORY);
         const int was = dir < 0 ? dir : read_below(dir, EVENTS, &there, &there_n);

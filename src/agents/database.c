@@ -85,17 +85,17 @@ int agent_database(const struct agent_dirs *dirs, const struct agent_file *file,
 
 /* ---- conversations, from one database to another ---- */
 
-struct carrier {
+struct database_carrier {
     pid_t pid;
     int answers; /* a socket */
 };
 
 static int carrier_start(int program, int dir, int pipe_end, const char *how, const struct agent_database_carrying *ask,
-                         struct carrier *ret, struct err *e)
+                         struct database_carrier *ret, struct err *e)
 {
     const char *argv[] = {"pinfold-sqlite", PINFOLD_VERSION, ask->name, DATABASE_CARRY, how, ask->workspace, NULL};
     int pair[2];
-    *ret = (struct carrier){.pid = -1, .answers = -1};
+    *ret = (struct database_carrier){.pid = -1, .answers = -1};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot create a socket pair");
     pid_t pid = fork();
@@ -103,11 +103,11 @@ static int carrier_start(int program, int dir, int pipe_end, const char *how, co
         agent_become(program, (const int[]){pair[1], dir, pipe_end}, DATABASE_FDS - DATABASE_SOCKET, argv,
                      (const char *const[]){NULL}, false);
     (void)close(pair[1]);
-    *ret = (struct carrier){.pid = pid, .answers = pair[0]};
+    *ret = (struct database_carrier){.pid = pid, .answers = pair[0]};
     return pid < 0 ? err_sys(e, ERR_SYSTEM, errno, "cannot start pinfold-sqlite") : 0;
 }
 
-static int carrier_end(struct carrier *c, const char *name, struct err *e)
+static int carrier_end(struct database_carrier *c, const char *name, struct err *e)
 {
     struct database_answer answer = {0};
     int status = 0;
@@ -124,7 +124,7 @@ static int carrier_end(struct carrier *c, const char *name, struct err *e)
 
 int agent_database_carry(const struct agent_database_carrying *ask, agent_opener *open_program, struct err *e)
 {
-    struct carrier from, to;
+    struct database_carrier from, to;
     struct err other = {0};
     int ends[2];
     auto_fd int program = open_program(e);
@@ -142,7 +142,7 @@ int agent_database_carry(const struct agent_database_carrying *ask, agent_opener
     if (no == 0)
         no = carrier_start(program, ask->to, ends[0], ask->with_schema ? "to+schema" : "to", ask, &to, e);
     else
-        to = (struct carrier){.pid = -1, .answers = -1};
+        to = (struct database_carrier){.pid = -1, .answers = -1};
     (void)close(ends[0]);
     const int read = carrier_end(&from, ask->name, no < 0 ? &other : e);
     const int wrote = carrier_end(&to, ask->name, no < 0 || read < 0 ? &other : e);

@@ -93,7 +93,7 @@ enum { TABLES = sizeof carried / sizeof *carried };
 /* What says which changes its schema has had: with the schema it belongs to a new database. */
 static const char *const migrations[] = {"migration", "__drizzle_migrations", "data_migration"};
 
-struct carrying {
+struct carry_reading {
     const struct carry_ask *ask;
     struct err *e;
 };
@@ -151,7 +151,7 @@ static int put_row(int fd, unsigned char kind, sqlite3_stmt *row)
     return no;
 }
 
-struct value {
+struct carried_value {
     unsigned char type;
     int64_t number;
     char *text;
@@ -159,7 +159,7 @@ struct value {
 };
 struct row {
     unsigned char kind, n;
-    struct value values[COLUMNS_MAX];
+    struct carried_value values[COLUMNS_MAX];
 };
 
 static void row_free(struct row *r)
@@ -177,7 +177,7 @@ static int get_row(int fd, struct row *r)
     if (no == 0 && r->n > COLUMNS_MAX)
         return -EINVAL;
     for (int i = 0; no == 0 && i < r->n; i++) {
-        struct value *v = &r->values[i];
+        struct carried_value *v = &r->values[i];
         no = get_bytes(fd, &v->type, 1);
         if (no == 0 && v->type == SQLITE_INTEGER)
             no = get_bytes(fd, &v->number, sizeof v->number);
@@ -197,7 +197,7 @@ static int get_row(int fd, struct row *r)
 
 /* ---- who reads ---- */
 
-static int put_rows(sqlite3 *db, const struct carrying *c, unsigned char kind, const char *sql)
+static int put_rows(sqlite3 *db, const struct carry_reading *c, unsigned char kind, const char *sql)
 {
     sqlite3_stmt *s = NULL;
     int no = 0, code = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
@@ -213,7 +213,7 @@ static int put_rows(sqlite3 *db, const struct carrying *c, unsigned char kind, c
     return no;
 }
 
-static int put_table(sqlite3 *db, const struct carrying *c, unsigned char kind)
+static int put_table(sqlite3 *db, const struct carry_reading *c, unsigned char kind)
 {
     char sql[2048];
     size_t n = (size_t)snprintf(sql, sizeof sql, "SELECT ");
@@ -228,7 +228,7 @@ static int put_table(sqlite3 *db, const struct carrying *c, unsigned char kind)
 }
 
 /* The host's own, for a box that has no database yet. */
-static int put_schema(sqlite3 *db, const struct carrying *c)
+static int put_schema(sqlite3 *db, const struct carry_reading *c)
 {
     char sql[256];
     int no = put_rows(db, c, SCHEMA,
@@ -246,7 +246,7 @@ static int put_schema(sqlite3 *db, const struct carrying *c)
 
 static int put_all(sqlite3 *db, void *ctx, struct err *e)
 {
-    struct carrying *c = ctx;
+    struct carry_reading *c = ctx;
     c->e = e;
     static const unsigned char end[2] = {END, 0};
     int code = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL), no = 0;
@@ -263,7 +263,7 @@ static int put_all(sqlite3 *db, void *ctx, struct err *e)
 int carry_read(const struct carry_ask *ask, struct err *e)
 {
     char path[300];
-    struct carrying c = {ask, e};
+    struct carry_reading c = {ask, e};
     sqlite3 *db = NULL;
     int no = database_begin(ask->host, ask->session, ask->name, e);
     if (no < 0 || ask->host >= 0)
@@ -278,7 +278,7 @@ int carry_read(const struct carry_ask *ask, struct err *e)
 
 /* ---- who writes ---- */
 
-static bool is_ident(const struct value *v)
+static bool is_ident(const struct carried_value *v)
 {
     return v->type == SQLITE_TEXT && v->n && v->n <= ID_MAX &&
            strspn(v->text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") == v->n;
@@ -296,7 +296,7 @@ static bool fits(const struct row *r, const char *workspace)
 {
     for (int i = 0; carried[r->kind].columns[i]; i++) {
         const char *column = carried[r->kind].columns[i];
-        const struct value *v = &r->values[i];
+        const struct carried_value *v = &r->values[i];
         const size_t n = strlen(column);
         const bool ident = strcmp(column, "id") == 0 || (n > 3 && strcmp(column + n - 3, "_id") == 0);
         if (i >= r->n || (ident && !is_ident(v) && !(strcmp(column, "parent_id") == 0 && v->type == SQLITE_NULL)) ||
@@ -311,7 +311,7 @@ static int bind_row(sqlite3_stmt *s, const struct row *r)
 {
     int code = SQLITE_OK;
     for (int i = 0; i < r->n && code == SQLITE_OK; i++) {
-        const struct value *v = &r->values[i];
+        const struct carried_value *v = &r->values[i];
         code = v->type == SQLITE_TEXT      ? sqlite3_bind_text(s, i + 1, v->text, (int)v->n, SQLITE_STATIC)
                : v->type == SQLITE_INTEGER ? sqlite3_bind_int64(s, i + 1, v->number)
                                            : sqlite3_bind_null(s, i + 1);
@@ -326,8 +326,7 @@ static int take_row(sqlite3 *db, const struct carry_ask *ask, sqlite3_stmt *cons
     if (r->kind >= MIGRATION && r->kind < MIGRATION + sizeof migrations / sizeof *migrations && ask->with_schema) {
         char sql[160];
         sqlite3_stmt *s = NULL;
-        size_t n =
-            (size_t)snprintf(sql, sizeof sql, "INSERT INTO main.%s VALUES (", migrations[r->kind - MIGRATION]);
+        size_t n = (size_t)snprintf(sql, sizeof sql, "INSERT INTO main.%s VALUES (", migrations[r->kind - MIGRATION]);
         for (int i = 0; i < r->n; i++)
             n += (size_t)snprintf(sql + n, sizeof sql - n, "%s", i ? ", ?" : "?");
         (void)snprintf(sql + n, sizeof sql - n, ")");
