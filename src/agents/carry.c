@@ -224,7 +224,14 @@ static int make_session(int to, const char *id, struct str from, const char *cwd
     int no = dir < 0 ? dir : agent_file_put(dir, ABOUT, text.p, text.n);
     if (no == 0)
         no = agent_file_put(dir, EVENTS, buf_cstr(&lines->text), lines->text.n);
-    return no < 0 ? no : sys_renameat2(to, temp, to, id, RENAME_NOREPLACE);
+    if (no == 0)
+        no = sys_renameat2(to, temp, to, id, RENAME_NOREPLACE);
+    if (no < 0 && dir >= 0) { /* the other side has made it meanwhile, or the disk is full */
+        (void)unlinkat(dir, ABOUT, 0);
+        (void)unlinkat(dir, EVENTS, 0);
+        (void)unlinkat(to, temp, AT_REMOVEDIR);
+    }
+    return no;
 }
 
 /* Of `have` what `other` has not, if that has all that came before; in one write, as the agent does it. */
@@ -256,8 +263,8 @@ static int carry_one(struct carry *c, int from, int to, const char *id)
         auto_fd int dir = open_below(to, id, O_RDONLY | O_DIRECTORY);
         const int was = dir < 0 ? dir : read_below(dir, EVENTS, &there, &there_n);
         c->done.large += no == -EFBIG || was == -EFBIG;
-        lines_of(c, (struct str){events, no == 0 ? events_n : 0}, &have);
-        lines_of(c, (struct str){there, was == 0 ? there_n : 0}, &other);
+        lines_of(c, (struct str){events ? events : "", no == 0 ? events_n : 0}, &have);
+        lines_of(c, (struct str){there ? there : "", was == 0 ? there_n : 0}, &other);
         if (no == 0 && have.text.n && buf_ok(&have.text) && buf_ok(&other.text))
             no = dir == -ENOENT ? make_session(to, id, said, cwd, &have) : was == 0 ? add_lines(dir, &have, &other) : 0;
         buf_free(&have.text);
