@@ -15,16 +15,6 @@
 #include "base/str.h"
 #include "project/branch.h"
 
-/* The texts of scripts, which run in boxes. The build makes the array of them. */
-const char *project_script(const char *name)
-{
-    for (const struct project_script *s = project_scripts; s->name; s++) {
-        if (same(s->name, name))
-            return s->text;
-    }
-    return "exit 99";
-}
-
 struct provision {
     const struct branch_ask *ask;
     struct shelf shelf;
