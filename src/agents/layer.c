@@ -319,9 +319,11 @@ static int look_login(struct layer_work *w, int box)
     if (!w->file->renew || w->found)
         return 0;
     mine = text_of(box, w->file->name);
-    if (!mine.there || !agent_json_own_login(w->file, view(&mine)))
+    const int which = mine.there ? agent_json_which_login(w->file, view(&mine)) : -1;
+    if (which < 0)
         return 0;
     w->found = true;
+    buf_printf(&w->out, "%d\n", which);
     buf_str(&w->out, view(&mine));
     return 0;
 }

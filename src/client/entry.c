@@ -53,6 +53,11 @@ int entry_agent_begin(const struct agent_begin *ask, struct agent_begun *ret, st
     return agent_start_begin(ask, ret, error);
 }
 
+int entry_agent_keep(struct agent_begun *b, int pid, struct pinfold_error *error)
+{
+    return agent_start_keep(b, pid, error);
+}
+
 const char *entry_agent_after(struct agent_begun *b)
 {
     return agent_start_after(b);

@@ -15,6 +15,16 @@
 #include "base/str.h"
 #include "project/branch.h"
 
+/* The texts of scripts, which run in boxes. The build makes the array of them. */
+const char *project_script(const char *name)
+{
+    for (const struct project_script *s = project_scripts; s->name; s++) {
+        if (same(s->name, name))
+            return s->text;
+    }
+    return "exit 99";
+}
+
 struct provision {
     const struct branch_ask *ask;
     struct shelf shelf;
@@ -76,7 +86,7 @@ static void hear(const struct branch_ask *a, const char *out, char *ret, size_t 
 static size_t choose_options(const struct provision *p, struct pinfold_option *ret)
 {
     size_t n = 0;
-    for (size_t i = 0; i < p->box.n_options; i++) {
+    for (size_t i = 0; i < p->box.n_own; i++) {
         const struct pinfold_option *o = &p->box.options[i];
         bool needed = same(o->name, "workspace") || same(o->name, "read-only") ||
                       (same(o->name, "mount") && !strstr(o->value, ":" REMOTE_IN_BOX) &&

@@ -163,6 +163,9 @@ static void say_header(const struct pinfold_run_options *o, const struct plan *p
     words_header(plan, &words);
     say(o, PINFOLD_SAY_HEADER, &words);
     buf_free(&words);
+    words_around(plan, &words);
+    say(o, PINFOLD_SAY_NOTE, &words);
+    buf_free(&words);
     if (!again)
         words_ignored(plan->policy, &words);
     say(o, PINFOLD_SAY_NOTE, &words);
@@ -433,7 +436,7 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
     spec.answer_ctx = result->policy;
     cow_notes(&spec, result->layer);
     struct moves_checker checker;
-    int r = moves_begin(result->policy, spec.start.plan, &checker, e);
+    int r = moves_begin(result->policy, spec.start.plan, result->layer, &checker, e);
     if (r < 0)
         return r;
     spec.moves = checker.socket;

@@ -113,6 +113,14 @@ void words_unsandboxed(const struct plan *plan, struct buf *out)
     }
 }
 
+void words_around(const struct plan *plan, struct buf *out)
+{
+    if (plan->facts->around && plan->image->tier == TIER_LANDLOCK)
+        buf_text(out,
+                 "this already runs in a box: the command runs in the same one, confined further by Landlock; it sees "
+                 "the other processes there, and temporary files go to $TMPDIR");
+}
+
 void words_header(const struct plan *plan, struct buf *out)
 {
     static const char *const nets[] = {[NET_NONE] = "none", [NET_ALLOW] = "allow", [NET_HOST] = "the host's"};

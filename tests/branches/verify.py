@@ -13,7 +13,7 @@ import pf
 # until the person's file `go` says yes (one that was not there at the start of a box need not show in it). "show": says what it was
 # given. It also tries what no box of a hook may do.
 PRE_COMMIT = r"""#!/bin/sh
-for at in "$REAL/a.txt" "$REAL/.git/HEAD" "$REAL/.git/refs/heads/main" /repo-push/commands /repo-hooks/pre-commit /scratch/.envrc "$0" "$HOME/planted" "$HOME/.cache/planted"; do
+for at in "$REAL/a.txt" "$REAL/.git/HEAD" "$REAL/.git/refs/heads/main" /run/repo-push/commands /run/repo-hooks/pre-commit /scratch/.envrc "$0" "$HOME/planted" "$HOME/.cache/planted"; do
     if (echo x >>"$at") 2>/dev/null; then echo "WROTE $at"; exit 1; fi
 done
 [ ! -e "$HOME/.cache/tool/pass" ] || exit 0
@@ -234,7 +234,7 @@ def hooks_at_work(s, top):
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
-                found += file.read().startswith(b"/bin/sh\0/repo-hooks/pre-commit\0") and os.stat(f"/proc/{pid}").st_uid == s.user.uid and os.readlink(f"/proc/{pid}/cwd").endswith("/" + os.path.basename(top))
+                found += file.read().startswith(b"/bin/sh\0/run/repo-hooks/pre-commit\0") and os.stat(f"/proc/{pid}").st_uid == s.user.uid and os.readlink(f"/proc/{pid}/cwd").endswith("/" + os.path.basename(top))
         except OSError:
             continue
     return found
@@ -285,8 +285,9 @@ def meanwhile(s, _hand):
         # git takes a push in a few milliseconds: one that nobody saw has landed.
         unseen = wait_for(lambda step=step, thread=thread: step() or (not thread.is_alive() and "ended")) == "ended"
         for pid in wait_for(lambda thread=thread: servers_of(s, top) or (not thread.is_alive() and [0])):
-            if pid:
-                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # one that only waited may have ended
+                if pid:
+                    os.kill(pid, signal.SIGKILL)
         thread.join()
         killed.update(left(s, top))
         wait_for(lambda: holding(0))

@@ -243,6 +243,9 @@ def cases(c):  # noqa: C901
         check("a: the host changed it" in layer.pinfold("apply", "a", ok=(1,))[2] and content(layer, "a") == mine["a"], "nor after undo")
         out = layer.pinfold("apply", "--merge", "--conflicts", "mark", "a", "b")[1]
         check("merged b, with conflicts" in out and content(layer, "b").count("<<<<<<< workspace\nhost\n=======\nbox\n>>>>>>> layer\n") == 1, out, content(layer, "b"))
+        marked = content(layer, "b")
+        code, out, err = layer.pinfold("apply", "--merge", "--conflicts", "mark", "b", ok=None)
+        check(code == 1 and "b: it was merged already" in err and content(layer, "b") == marked, "twice", code, out, err, content(layer, "b"))
         check(layer.pinfold("apply", "--conflicts", "mark", "--all", ok=(2,))[0] == 2 and layer.pinfold("apply", "--merge", "--conflicts", "x", "--all", ok=(2,))[0] == 2, "usage")
         layer = layer_of("merge", script, fill=more)
         check("merged" not in layer.pinfold("apply", "--merge", "a")[1], "what the host has not changed needs no merge")
@@ -554,10 +557,7 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
         """SIGKILL before each changing call: git finds no ref without its object at any time, and the next call makes it whole."""
         master = layer_of("master", WORK)
         ident = os.path.basename(master.dir)
-        # What overlayfs leaves closed, only root could copy.
-        for shut in (os.path.join(master.dir, "work", "work"), os.path.join(master.top, "state", "pinfold", "caches")):
-            os.chmod(shut, 0o700)
-            kit.remove(shut)
+        kit.remove(os.path.join(master.top, "state", "pinfold", "caches"))  # what overlayfs leaves closed there, only root could copy
 
         def copy():
             layer = c.again(master, "killed", ident=ident)
@@ -591,8 +591,85 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
                 c.same_trees({p: w for p, w in before.items() if not p.startswith("refs/heads/feature")}, {p: w for p, w in state(layer).items() if not p.startswith("refs/heads/feature") and not p.startswith("logs/refs/heads/feature")}, f"{n}: then undo")
             sound(layer, f"{n}: after")
             left = [name for name in os.listdir(layer.dir) if name in ("journal", "git")]
-            check(not os.path.exists(os.path.join(layer.work, ".pinfold")) and (not left or left == ["git"] and other), f"{n}: left behind", left)
+            check(not os.path.exists(os.path.join(layer.work, ".pinfold")) and not left, f"{n}: left behind", left)
         return f"{len(range(1, total + 1, step))} of {total} calls"
 
+    def files(layer):
+        """All of the workspace but directories, objects and what git writes in passing; of a branch that apply makes, not at what time."""
+        return {p: w[:2] if p.endswith("agent/try") else w for p, w in kit.tree(layer.work, times=False).items() if not stat.S_ISDIR(w[0]) and "/objects/" not in p and not p.endswith("COMMIT_EDITMSG")}
+
+    def killed_at_each(master, words, ready=lambda layer: None, inside="."):
+        """SIGKILL before each changing call of an apply with these words: every file old or new, and exact after the next one or undo."""
+        ident = os.path.basename(master.dir)
+        kit.remove(os.path.join(master.top, "state", "pinfold", "caches"))
+
+        def copy():
+            layer = c.again(master, "killed", ident=ident)
+            if os.path.exists(os.path.join(layer.dir, "base-git")):
+                os.unlink(os.path.join(layer.dir, "base-git"))
+            ready(layer)
+            return layer
+        first = copy()
+        before = files(first)
+        first.pinfold(*words)
+        after = files(first)
+        total = int(copy().pinfold(*words, wrap=(c.STRIKE, "count"))[2].split()[-1])
+        check(total > 20 and before != after, "calls", total)
+        kills = min(c.KILLS, 3)
+        step = max(1, total // kills) if kills else 1
+        for n in range(1, total + 1, step):
+            layer = copy()
+            code = layer.pinfold(*words, ok=None, wrap=(c.STRIKE, "kill", str(n)))[0]
+            check(code == 99, f"call {n} of {total} was not reached", code)
+            half = files(layer)
+            for path in set(before) | set(after):
+                check(half.get(path) in (before.get(path), after.get(path)), f"{n}: {path}", half.get(path))
+            if os.path.exists(os.path.join(layer.work, inside, ".git/HEAD")):
+                sound(layer, f"{n}: killed", cwd=os.path.join(layer.work, inside))
+            if n // step % 2:
+                code, _, err = layer.pinfold("undo", ok=None)
+                check(code in (0, 4), f"{n}: then undo", code, err)
+                c.same_trees(before, files(layer), f"{n}: then undo")
+            if n // step % 2 == 0 or n // step % 4 == 1:
+                code, _, err = layer.pinfold(*words, ok=None)
+                check(code == 0 or (files(layer) == after and ("there is one of this name" in err or "it was merged already" in err)), f"{n}: then apply", code, err)
+                c.same_trees(after, files(layer), f"{n}: then apply")
+                sound(layer, f"{n}: after", cwd=os.path.join(layer.work, inside))
+            left = [name for name in os.listdir(layer.dir) if name in ("journal", "merged", "git")]
+            check(not os.path.exists(os.path.join(layer.work, ".pinfold")) and not left, f"{n}: left behind", left)
+        return f"{len(range(1, total + 1, step))} of {total} calls"
+
+    def killed_born():
+        script = "git init -q -b main; echo x >f; git add f; git commit -qm one; git tag t; git checkout -q -b side; git commit -q --allow-empty -m two; git checkout -q main; echo s >g; git add g; git config user.name me"
+        return killed_at_each(layer_of("master", script, fill=lambda work: None), ("apply", "--all"))
+
+    def killed_inside():
+        def more(work):
+            fill(work, files=2)
+            os.makedirs(os.path.join(work, "lib/sub"))
+            fill(os.path.join(work, "lib/sub"), files=8)
+        return killed_at_each(layer_of("master", f"cd lib/sub; {WORK}; cd ../..; git commit -q --allow-empty -m top; echo n >n", fill=more), ("apply", "--all"), inside="lib/sub")
+
+    def killed_merge():
+        def more(work):
+            for name in ("a", "b"):
+                with open(os.path.join(work, name), "w") as file:
+                    file.write("".join(f"line {i}\n" for i in range(20)))
+            fill(work, files=2)
+
+        def host(layer):
+            for name, line in {"a": "line 17\n", "b": "line 3\n"}.items():
+                path = os.path.join(layer.work, name)
+                with open(path) as file:
+                    text = file.read()
+                with open(path, "w") as file:
+                    file.write(text.replace(line, "host\n"))
+        master = layer_of("master", "for i in a b; do sed -i s/line\\ 3$/box/ $i; done; echo n >n", fill=more)
+        return killed_at_each(master, ("apply", "--merge", "--conflicts", "mark", "--all"), ready=host)
+
+    def killed_branch():
+        master = layer_of("master", "echo y >>f1; rm f2; echo z >new", fill=lambda work: fill(work, files=4))
+        return killed_at_each(master, ("apply", "--branch", "agent/try", "--all"), ready=lambda layer: (git(layer, "config", "user.name", "n"), git(layer, "config", "user.email", "a@b")))
+
     return {"repo-lands": lands, "repo-host": host_moves, "repo-named": only_named, "repo-kinds": kinds, "branch": branch, "merge": merge, "merge-meanwhile": merge_meanwhile, "repo-inside": inside, "repo-born": born, "repo-objects": hostile_objects, "repo-paths": hostile_paths, "repo-index": hostile_index,
-            "repo-altered": altered, "kill-repo": killed}
+            "repo-altered": altered, "kill-repo": killed, "kill-born": killed_born, "kill-inside": killed_inside, "kill-merge": killed_merge, "kill-branch": killed_branch}

@@ -16,6 +16,7 @@
 #include <time.h>
 #include "base/fd.h"
 #include "backends/native/native.h"
+#include "protocol/step.h"
 #include "runtime/inner.h"
 #include "sys/fd.h"
 #include "sys/file.h"
@@ -453,6 +454,11 @@ int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *
     if (f->kernel_major < 5 || (f->kernel_major == 5 && f->kernel_minor < 12)) {
         supervised = thorough && is_supervised();
         judge_landlock_tier(f, (struct reason){"the kernel lacks the required mount calls (Linux 5.12)", NULL});
+    } else if (thorough && f->around && !(f->around->filter & FILTER_USERNS)) {
+        /* Its guard has told its rules. A trial would be told to whoever started it, as if the command had tried. */
+        supervised = true;
+        judge_landlock_tier(f, (struct reason){"the box around this one does not allow user namespaces",
+                                               "start that one with --allow-nested-userns"});
     } else if (thorough) {
         int r = probe_thoroughly(f, mem, &supervised, e);
         if (r < 0)

@@ -390,7 +390,7 @@ static int print_image(const char *name, const char *file)
         return print(text);
     complain("image print: there is no file '%s' of an image '%s'; pinfold has base (Dockerfile, entrypoint.sh, "
              "init-firewall.sh, "
-             "git_wrapper.sh, bashrc) and budgie (Dockerfile, entrypoint.sh)",
+             "git_wrapper.sh, bashrc, allowed-hosts) and budgie (Dockerfile, entrypoint.sh)",
              file ? file : "Dockerfile", name);
     return STATUS_USAGE;
 }

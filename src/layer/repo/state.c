@@ -500,7 +500,9 @@ static int take_extension(void *ctx, const struct gitconfig_entry *entry)
         if (!repo->digits)
             repo->why = "its hash algorithm is not supported";
     } else if (str_is_nocase(entry->key, "extensions.refstorage") && !str_is_nocase(entry->value, "files")) {
-        repo->why = "its refs are not files (reftable)";
+        repo->why = "its refs are not files (reftable), which apply cannot move; files land by their paths, and "
+                    "commits as patches: "
+                    "run git format-patch in a box with this layer, apply the files that it writes, and git am them";
     } else if (str_is_nocase(entry->key, "extensions.partialclone")) {
         repo->why = "it is a partial clone, so it cannot be said which objects are missing";
     }

@@ -12,6 +12,7 @@
 #include "layer/side.h"
 #include "layer/text.h"
 #include "run/layer/gitbox.h"
+#include "run/layer/verify.h"
 #include "run/world.h"
 
 #define CONFIG_MAX (1u << 20)
@@ -172,7 +173,9 @@ static int land_branch(struct branching *b, struct repo *r, int answer)
         return branch_no_memory(b);
     r->refs = &ref;
     r->n = 1;
-    int no = repo_land(b->t, r, answer, b->mem, &more, &landed, b->e);
+    int no = verify_landing(b->t, r, answer, b->mem, b->e);
+    if (no == 0)
+        no = repo_land(b->t, r, answer, b->mem, &more, &landed, b->e);
     if (no == 0)
         no = layer_apply_more(b->t, &more, b->mem, &landed, b->e);
     if (no == 0 && landed.n_refused)

@@ -20,6 +20,7 @@
 #include "layer/text.h"
 #include "match/path.h"
 #include "run/direct.h"
+#include "run/layer/verify.h"
 
 #define ALTERNATES_MAX 16
 #define ERROR_MAX      4096
@@ -250,7 +251,8 @@ int gitbox_land(void *ctx, const struct layer_trees *t, const struct changes *al
                    ? err_sys(e, ERR_SYSTEM, ENOMEM, "cannot apply")
                    : 0;
     }
-    return repo_land(t, &r, answer, mem, ret, out, e);
+    no = verify_landing(t, &r, answer, mem, e);
+    return no < 0 ? no : repo_land(t, &r, answer, mem, ret, out, e);
 }
 
 /* Whether there is something that only git can tell. */

@@ -651,12 +651,14 @@ static int give_outcome(struct opened_layer *o, int r, const struct apply_outcom
 static int apply_branch(struct opened_layer *o, const char *name, struct apply_outcome *done)
 {
     const struct layer_branch_ask ask = {.name = name, .everything = !o->paths, .home = o->world.home};
+    struct transaction before;
     struct changes all;
     bool *take;
-    int r = changes_read(&o->trees, o->mem, &all, &o->e);
-    if (r == 0 && all.interrupted)
-        r = err_say(&o->e, ERR_REFUSED, "layer %s: an apply was interrupted; complete it first: pinfold apply",
-                    o->layer.id);
+    int r = transaction_resume(&o->trees, o->mem, &before, &o->e); /* what was interrupted is completed first */
+    done->resumed = r > 0 && before.phase != PHASE_STAGE;
+    repo_parts_clear(&o->trees); /* what one that was killed had prepared */
+    if (r >= 0)
+        r = changes_read(&o->trees, o->mem, &all, &o->e);
     if (r == 0) /* the repository's own changes are no files of a branch */
         r = layer_choose(&o->trees, &all, o->paths, true, o->mem, &take, done, &o->e);
     return r < 0 ? r : branch_make(&o->trees, &all, take, &ask, o->mem, done, &o->e);

@@ -21,27 +21,13 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "project/branch.h"
-#include "project/push.h"
+#include "project/push/push.h"
+#include "project/push/stage.h"
 #include "sys/process.h"
 
-#define STORE    PUSH_IN_BOX "/repo"
-#define MOVES    PUSH_IN_BOX "/moves"
-#define UPSTREAM PUSH_IN_BOX "/upstream"
+enum { LIST_MAX = 4 << 20, SAID_MAX = 4096 };
 
-static const char tips_file[] = PUSH_IN_BOX "/tips"; /* of what is no new commit */
-
-enum { REFS_MAX = 64 << 20, COMMITS_MAX = 64 << 20, LIST_MAX = 4 << 20, SAID_MAX = 4096 };
-
-/* What keeps a push from being carried out: a clause, or "". */
-struct staging {
-    const struct gitpush_rules *rules;
-    struct push *push;
-    bool moves; /* of the repository itself: its box can write that, so only what STORE has counts */
-    char why[512];
-};
-
-static bool refuse_push(struct staging *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static bool refuse_push(struct staging *s, const char *format, ...)
+bool stage_refuse(struct staging *s, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -56,8 +42,7 @@ static const char *why_of(const void *ctx, const struct gitpush_command *c)
     return ((const struct staging *)ctx)->why;
 }
 
-/* Runs git on `in`, with the repository of the objects that were sent, or with `dir`; its output is appended to `out`. */
-static bool ask_git(const char *const *argv, const char *dir, struct str in, struct buf *out)
+bool stage_ask(const char *const *argv, const char *dir, struct str in, struct buf *out)
 {
     int pipe_of[2];
     auto_fd int given = sys_memory("asked");
@@ -73,7 +58,7 @@ static bool ask_git(const char *const *argv, const char *dir, struct str in, str
 
 /* ---- which commits are new ---- */
 
-static bool is_id(struct str s)
+bool stage_is_id(struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         if (!(s.p[i] >= '0' && s.p[i] <= '9') && !(s.p[i] >= 'a' && s.p[i] <= 'f'))
@@ -98,227 +83,31 @@ static bool is_upstream(const struct gitpush_rules *rules, struct str ref, bool 
     return gitpush_protects(rules, buf_view(&as_branch));
 }
 
-/*
- * What the protected branches of the repository have: those commits count as judged. `upstream`: what the repository has fetched
- * that counts as accepted there; it is judged where it becomes the tip of a branch here, and nowhere else.
- */
-static bool known_commits(struct staging *s, struct buf *known, struct buf *upstream)
+bool stage_known(struct staging *s, struct buf *known, struct buf *upstream)
 {
-    const char *const argv[] = {"git",
-                                "for-each-ref",
-                                "--format=%(objectname) %(refname) %(symref)",
-                                "refs/heads",
-                                s->moves ? NULL : "refs/remotes",
-                                NULL};
     auto_buf struct buf refs = BUF(REFS_MAX);
-    if (!ask_git(argv, ".", STR(""), &refs) || (s->moves && !push_recall(UPSTREAM, &refs)))
-        return refuse_push(s, "the branches of the checkout's repository cannot be read");
+    if (!refs_list("refs/heads", &refs) ||
+        !(s->moves ? push_recall(UPSTREAM, &refs) : refs_list("refs/remotes", &refs)))
+        return stage_refuse(s, "the branches of the checkout's repository cannot be read");
     struct str rest = buf_view(&refs);
     while (rest.n) {
         struct str line = str_until(&rest, '\n'), id = str_until(&line, ' '), ref = str_until(&line, ' ');
         bool head = str_starts(ref, STR("refs/heads/"));
+        if (!head && !stage_is_id(id))
+            continue;
         if (!head && !is_upstream(s->rules, ref, line.n > 0))
             continue;
         if (head && !gitpush_protects(s->rules, ref))
             continue;
         if (head && line.n)
-            return refuse_push(s, "the protected branch %.*s is another name of %.*s, which git.verify cannot judge",
-                               (int)ref.n, ref.p, (int)line.n, line.p);
+            return stage_refuse(s, "the protected branch %.*s is another name of %.*s, which git.verify cannot judge",
+                                (int)ref.n, ref.p, (int)line.n, line.p);
         buf_printf(head ? known : upstream, "^%.*s\n", (int)id.n, id.p);
     }
     return buf_ok(known) && buf_ok(upstream);
 }
 
-/* ---- objects of a repository that a box can write ---- */
-
-/* Has git pack what `in` says and unpack it into STORE, which computes every id anew. */
-static bool pull_pack(struct staging *s, const char *const *pack, const char *const *unpack, struct str in)
-{
-    int pipe_of[2];
-    auto_fd int given = sys_memory("asked");
-    if (given < 0 || fd_write_all(given, in.p, in.n) < 0 || lseek(given, 0, SEEK_SET) < 0 ||
-        pipe2(pipe_of, O_CLOEXEC) < 0)
-        return refuse_push(s, "its objects cannot be kept: %s", strerror(errno));
-    pid_t from = push_git(pack, ".", given, pipe_of[1], -1), to = push_git(unpack, STORE, pipe_of[0], -1, -1);
-    (void)close(pipe_of[0]);
-    (void)close(pipe_of[1]);
-    const bool packed = push_wait(from) == 0, unpacked = push_wait(to) == 0;
-    return (packed && unpacked) || refuse_push(s, "its objects are not complete, or not as git would make them");
-}
-
-static bool has_line(struct str lines, const char *before, struct str id)
-{
-    char word[80];
-    snprintf(word, sizeof word, "%s%.*s\n", before, (int)id.n, id.p);
-    return memmem(lines.p, lines.n, word, strlen(word)) != NULL;
-}
-
-/* Older commits of what is known, or upstream's, are not listed: edges themselves, and what they come after is what hooks compare with. */
-static bool add_older(struct staging *s, struct str news, struct str listed, struct buf *edges)
-{
-    static const char *const argv[] = {"git", "rev-list", "--parents", "--no-walk", "--stdin", NULL};
-    auto_buf struct buf older = BUF(REFS_MAX), lines = BUF(REFS_MAX);
-    while (news.n) {
-        struct str id = str_until(&news, '\n');
-        if (!has_line(listed, "", id))
-            buf_printf(&older, "%.*s\n", (int)id.n, id.p);
-    }
-    if (!older.n)
-        return buf_ok(edges);
-    if (!ask_git(argv, ".", buf_view(&older), &lines) || !push_keep(tips_file, buf_view(&older)))
-        return refuse_push(s, "it is not a commit, or its history is incomplete in the repository");
-    for (struct str rest = buf_view(&lines); rest.n;) {
-        struct str line = str_until(&rest, '\n');
-        while (line.n) {
-            struct str id = str_until(&line, ' ');
-            buf_printf(edges, "%.*s\n", (int)id.n, id.p);
-        }
-    }
-    return buf_ok(edges);
-}
-
-/*
- * What that repository says is new, and where it is joined to what is known. Only a hint by which objects are fetched: what it says
- * may be a lie, of which nothing is left in STORE. `edges`: those commits, with what they contain; `news`: the new ones, as asked for.
- */
-static bool find_new(struct staging *s, struct str known, struct str others, struct buf *edges, struct buf *news)
-{
-    static const char *const argv[] = {"git",     "-c", "core.commitGraph=false", "rev-list", "--boundary",
-                                       "--stdin", NULL};
-    auto_buf struct buf in = BUF(REFS_MAX), listed = BUF(REFS_MAX);
-    struct str rest = {s->push->text.p, s->push->end};
-    struct gitpush_command c;
-    for (int r; (r = gitpush_next(&rest, &c)) > GITPUSH_MORE && r != GITPUSH_FLUSH;) {
-        if (!is_id(c.new_id))
-            return refuse_push(s, "an id that git does not write so");
-        if (!has_line(known, "^", c.new_id))
-            buf_printf(news, "%.*s\n", (int)c.new_id.n, c.new_id.p);
-    }
-    if (!news->n)
-        return true;
-    buf_printf(&in, "%.*s%.*s%.*s", (int)news->n, news->p, (int)known.n, known.p, (int)others.n, others.p);
-    if (!buf_ok(&in) || !ask_git(argv, ".", buf_view(&in), &listed))
-        return refuse_push(s, "it is not a commit, or its history is incomplete in the repository");
-    size_t n = 0;
-    for (rest = buf_view(&listed); rest.n;) {
-        struct str line = str_until(&rest, '\n');
-        n += !str_starts(line, STR("-"));
-        if (str_starts(line, STR("-")) && is_id(str_skip(line, 1)))
-            buf_printf(edges, "%.*s\n", (int)line.n - 1, line.p + 1);
-    }
-    if (n > PUSH_COMMITS)
-        return refuse_push(s, "%zu commits would have to be judged at once; at most %d can be", n, PUSH_COMMITS);
-    return add_older(s, buf_view(news), buf_view(&listed), edges);
-}
-
-/* The commits between what is known and those of `edges` that are not: in STORE they show that these are part of it. */
-static bool pull_chain(struct staging *s, struct str known, struct str others, struct str edges, struct buf *ids)
-{
-    static const char *const list[] = {"git",     "-c", "core.commitGraph=false", "rev-list", "--ancestry-path",
-                                       "--stdin", NULL};
-    static const char *const pack[] = {"git", "pack-objects", "--stdout", "-q", NULL};
-    static const char *const unpack[] = {"git", "index-pack", "--stdin", NULL};
-    auto_buf struct buf in = BUF(REFS_MAX);
-    for (struct str rest = edges; rest.n;) {
-        struct str id = str_until(&rest, '\n');
-        if (!has_line(known, "^", id) && !has_line(others, "^", id))
-            buf_printf(&in, "^%.*s\n", (int)id.n, id.p);
-    }
-    if (!in.n)
-        return true;
-    for (int i = 0; i < 2; i++) {
-        for (struct str rest = i ? others : known; rest.n;) {
-            struct str line = str_until(&rest, '\n');
-            buf_printf(&in, "%.*s\n", (int)line.n - 1, line.p + 1);
-        }
-    }
-    return (buf_ok(&in) && ask_git(list, ".", buf_view(&in), ids) &&
-            (!ids->n || pull_pack(s, pack, unpack, buf_view(ids)))) ||
-           refuse_push(s, "the history of the repository is not complete");
-}
-
-/* Of "^ID" lines those that were fetched; what STORE does not have makes nothing known. */
-static bool keep_pulled(struct buf *known, struct str pulled)
-{
-    auto_buf struct buf kept = BUF(REFS_MAX);
-    for (struct str rest = buf_view(known); rest.n;) {
-        struct str line = str_until(&rest, '\n');
-        if (has_line(pulled, "", str_skip(line, 1)))
-            buf_printf(&kept, "%.*s\n", (int)line.n, line.p);
-    }
-    buf_free(known);
-    *known = BUF(REFS_MAX);
-    buf_str(known, buf_view(&kept));
-    return buf_ok(&kept) && buf_ok(known);
-}
-
-static const char *const pack_revs[] = {"git",      "-c", "pack.compression=0", "pack-objects", "--revs",
-                                        "--stdout", "-q", "--window=0",         "--threads=1",  NULL};
-static const char *const unpack_strict[] = {"git", "index-pack", "--stdin", "--strict", "--threads=1", NULL};
-
-/* All at once. Old objects that are not as git would make them now fail here, which says nothing. */
-static bool pull_together(struct staging *s, struct str edges, struct str ends, struct str news)
-{
-    auto_buf struct buf in = BUF(REFS_MAX);
-    buf_printf(&in, "%.*s%.*s%.*s", (int)ends.n, ends.p, (int)news.n, news.p, (int)edges.n, edges.p);
-    /* What comes before the edges is not there. Only until they are unpacked: a list of what is new needs to fail without it. */
-    bool good = buf_ok(&in) && (!edges.n || push_keep(STORE "/shallow", edges)) &&
-                pull_pack(s, pack_revs, unpack_strict, buf_view(&in));
-    return (!edges.n || unlink(STORE "/shallow") == 0) && good;
-}
-
-static bool pull_apart(struct staging *s, struct str edges, struct str ends, struct str news)
-{
-    static const char *const unpack[] = {"git", "index-pack", "--stdin", NULL};
-    auto_buf struct buf old = BUF(REFS_MAX), in = BUF(REFS_MAX);
-    buf_printf(&old, "%.*s%.*s", (int)ends.n, ends.p, (int)edges.n, edges.p);
-    buf_printf(&in, "%.*s--not\n%.*s", (int)news.n, news.p, (int)edges.n, edges.p);
-    return buf_ok(&old) && buf_ok(&in) && (!edges.n || pull_pack(s, pack_revs, unpack, buf_view(&old))) &&
-           pull_pack(s, pack_revs, unpack_strict, buf_view(&in));
-}
-
-/*
- * Fills STORE, which has nothing yet and no alternates: with the edges and all that they contain, with what joins them to what is known,
- * and with what is new. Of `known` and `others` those are left that are there.
- */
-static bool pull_objects(struct staging *s, struct buf *known, struct buf *others)
-{
-    auto_buf struct buf edges = BUF(REFS_MAX), news = BUF(REFS_MAX), ends = BUF(REFS_MAX), pulled = BUF(REFS_MAX);
-    if (!find_new(s, buf_view(known), buf_view(others), &edges, &news))
-        return false;
-    if (!news.n)
-        return true; /* other names for what protected branches are now */
-    for (struct str rest = buf_view(&edges); rest.n;) {
-        struct str id = str_until(&rest, '\n');
-        buf_printf(&ends, "--shallow %.*s\n", (int)id.n, id.p);
-    }
-    if (!pull_together(s, buf_view(&edges), buf_view(&ends), buf_view(&news)) &&
-        !pull_apart(s, buf_view(&edges), buf_view(&ends), buf_view(&news)))
-        return false;
-    if (access(STORE "/shallow", F_OK) == 0)
-        return refuse_push(s, "what was sent cannot be kept");
-    if (!pull_chain(s, buf_view(known), buf_view(others), buf_view(&edges), &pulled))
-        return false;
-    buf_str(&pulled, buf_view(&edges));
-    return keep_pulled(known, buf_view(&pulled)) && keep_pulled(others, buf_view(&pulled));
-}
-
-/* For the hooks history ends with the parents of what is new: STORE has no more. `parents`: a line for each. */
-static bool cut_history(struct staging *s, struct str commits, struct str parents)
-{
-    auto_buf struct buf ends = BUF(LIST_MAX);
-    while (parents.n) {
-        struct str id = str_until(&parents, '\n');
-        auto_buf struct buf start = BUF(128);
-        buf_printf(&start, "\n%.*s ", (int)id.n, id.p);
-        const bool is_new = (commits.n > id.n && memcmp(commits.p, start.p + 1, start.n - 1) == 0) ||
-                            memmem(commits.p, commits.n, start.p, start.n);
-        if (!is_new && !has_line(buf_view(&ends), "", id))
-            buf_printf(&ends, "%.*s\n", (int)id.n, id.p);
-    }
-    return (buf_ok(&ends) && (!ends.n || push_keep(STORE "/shallow", buf_view(&ends)))) ||
-           refuse_push(s, "what was sent cannot be kept: %s", strerror(errno));
-}
+/* ---- which of them are judged ---- */
 
 /* And no tag that leads to one. */
 static bool is_commit_itself(struct str id)
@@ -327,7 +116,7 @@ static bool is_commit_itself(struct str id)
     const char *const argv[] = {"git", "rev-parse", "--verify", "-q", word, NULL};
     auto_buf struct buf said = BUF(LIST_MAX);
     snprintf(word, sizeof word, "%.*s^{commit}", (int)id.n, id.p);
-    return ask_git(argv, STORE, STR(""), &said) && has_line(buf_view(&said), "", id);
+    return stage_ask(argv, STORE, STR(""), &said) && stage_has_line(buf_view(&said), "", id);
 }
 
 /* Appends to `list` the commits that have to be judged when the branch of this command moves. */
@@ -337,11 +126,11 @@ static bool list_of_branch(struct staging *s, const struct gitpush_command *c, s
     static const char *const all[] = {"git", "rev-list", "--reverse", "--topo-order", "--stdin", NULL};
     static const char *const any[] = {"git", "rev-list", "--max-count=1", "--stdin", NULL};
     /* STORE has nothing before the tip: where its history ends it cannot be found to be known, and is judged. */
-    static const char *const tip_alone[] = {"git",           "--shallow-file", tips_file, "rev-list",
+    static const char *const tip_alone[] = {"git",           "--shallow-file", TIPS, "rev-list",
                                             "--max-count=1", "--stdin",        NULL};
     auto_buf struct buf in = BUF(REFS_MAX), new_ones = BUF(LIST_MAX), tip = BUF(LIST_MAX);
     buf_printf(&in, "%.*s\n%.*s%.*s", (int)c->new_id.n, c->new_id.p, (int)known.n, known.p, (int)others.n, others.p);
-    bool good = buf_ok(&in) && ask_git(all, STORE, buf_view(&in), &new_ones);
+    bool good = buf_ok(&in) && stage_ask(all, STORE, buf_view(&in), &new_ones);
     struct str rest = buf_view(&new_ones), last = {0};
     while (rest.n) {
         last = str_until(&rest, '\n');
@@ -351,14 +140,27 @@ static bool list_of_branch(struct staging *s, const struct gitpush_command *c, s
         buf_free(&in);
         in = BUF(REFS_MAX);
         buf_printf(&in, "%.*s\n%.*s", (int)c->new_id.n, c->new_id.p, (int)known.n, known.p);
-        good = buf_ok(&in) && ask_git(s->moves ? tip_alone : any, STORE, buf_view(&in), &tip);
+        good = buf_ok(&in) && stage_ask(s->moves ? tip_alone : any, STORE, buf_view(&in), &tip);
         if (good && tip.n)
             buf_printf(list, "%.*s %.*s\n", (int)c->new_id.n, c->new_id.p, (int)c->ref.n, c->ref.p);
         else if (good && s->moves)
             good = is_commit_itself(c->new_id);
     }
     return (good && buf_ok(list)) ||
-           refuse_push(s, "the history of %.*s is incomplete, or is not made of commits", (int)c->ref.n, c->ref.p);
+           stage_refuse(s, "the history of %.*s is incomplete, or is not made of commits", (int)c->ref.n, c->ref.p);
+}
+
+/* By what is known, as text. */
+static void put_known(const struct buf *known, const struct buf *others, struct buf *to)
+{
+    buf_printf(to, "%.*s\n%.*s", (int)known->n, known->p, (int)others->n, others->p);
+}
+
+static bool keep_known(const struct buf *known, const struct buf *others)
+{
+    auto_buf struct buf text = BUF(2 * REFS_MAX);
+    put_known(known, others, &text);
+    return buf_ok(&text) && push_keep(KNOWN, buf_view(&text));
 }
 
 /* "COMMIT REF" for each commit that has to be judged, parents first. */
@@ -367,18 +169,18 @@ static bool list_commits(struct staging *s, struct buf *list)
     auto_buf struct buf known = BUF(REFS_MAX), others = BUF(REFS_MAX), tips = BUF(REFS_MAX);
     struct str rest = {s->push->text.p, s->push->end};
     struct gitpush_command c;
-    bool good = known_commits(s, &known, &others);
+    bool good = stage_known(s, &known, &others) && (!s->keeps || keep_known(&known, &others));
     buf_str(&tips, s->moves ? buf_view(&known) : STR("")); /* what a protected branch is already needs no judging */
-    good = good && (!s->moves || pull_objects(s, &known, &others));
+    good = good && (!s->moves || stage_pull(s, &known, &others));
     for (int r; good && (r = gitpush_next(&rest, &c)) > GITPUSH_MORE && r != GITPUSH_FLUSH;) {
         if (r != GITPUSH_COMMAND || gitpush_deletes(&c) || !str_starts(c.ref, STR("refs/heads/")) ||
-            !gitpush_protects(s->rules, c.ref) || has_line(buf_view(&tips), "^", c.new_id))
+            !gitpush_protects(s->rules, c.ref) || stage_has_line(buf_view(&tips), "^", c.new_id))
             continue;
         char name[BRANCH_NAME_MAX + 2];
         snprintf(name, sizeof name, "%.*s", (int)c.ref.n - 11, c.ref.p + 11);
         const char *reason = branch_refused(name);
-        if (reason || !is_id(c.new_id))
-            return refuse_push(s, "%s", reason ? reason : "an id that git does not write so");
+        if (reason || !stage_is_id(c.new_id))
+            return stage_refuse(s, "%s", reason ? reason : "an id that git does not write so");
         good = list_of_branch(s, &c, buf_view(&known), buf_view(&others), list);
         buf_printf(&others, "^%.*s\n", (int)c.new_id.n, c.new_id.p); /* judged with this branch */
     }
@@ -386,7 +188,7 @@ static bool list_commits(struct staging *s, struct buf *list)
     for (size_t i = 0; i < list->n; i++)
         n += list->p[i] == '\n';
     if (good && n > PUSH_COMMITS)
-        return refuse_push(s, "%zu commits would have to be judged; push at most %d at once", n, PUSH_COMMITS);
+        return stage_refuse(s, "%zu commits would have to be judged; push at most %d at once", n, PUSH_COMMITS);
     return good;
 }
 
@@ -453,8 +255,7 @@ static bool next_object(struct str *rest, struct str id, struct str *ret)
     return true;
 }
 
-/* Writes `list`: "COMMIT REF TREE PARENTS" with "-" for none, and of each commit its message and its author. */
-static bool describe_commits(struct staging *s, struct str commits)
+bool stage_describe(struct staging *s, struct str commits)
 {
     static const char *const argv[] = {"git", "cat-file", "--batch", NULL};
     auto_buf struct buf ids = BUF(LIST_MAX), objects = BUF(COMMITS_MAX), list = BUF(2 * LIST_MAX),
@@ -463,8 +264,8 @@ static bool describe_commits(struct staging *s, struct str commits)
         struct str line = str_until(&rest, '\n'), id = str_until(&line, ' ');
         buf_printf(&ids, "%.*s\n", (int)id.n, id.p);
     }
-    if (mkdir(PUSH_IN_BOX "/commits", 0700) < 0 || (ids.n && !ask_git(argv, STORE, buf_view(&ids), &objects)))
-        return refuse_push(s, "its commits cannot be read, or are more than 64 MiB");
+    if (mkdir(PUSH_IN_BOX "/commits", 0700) < 0 || (ids.n && !stage_ask(argv, STORE, buf_view(&ids), &objects)))
+        return stage_refuse(s, "its commits cannot be read, or are more than 64 MiB");
     struct str from = buf_view(&objects), text;
     for (struct str rest = commits; rest.n;) {
         struct str ref = str_until(&rest, '\n'), id = str_until(&ref, ' ');
@@ -472,7 +273,7 @@ static bool describe_commits(struct staging *s, struct str commits)
         char path[PATH_MAX];
         struct commit c;
         if (!next_object(&from, id, &text) || !read_commit(text, &c))
-            return refuse_push(s, "its commits cannot be read");
+            return stage_refuse(s, "its commits cannot be read");
         buf_printf(&list, "%.*s %.*s %.*s ", (int)id.n, id.p, (int)ref.n, ref.p, (int)c.tree.n, c.tree.p);
         for (size_t i = 0; i < c.n_parents; i++) {
             buf_printf(&list, "%s%.*s", i ? "," : "", (int)c.parents[i].n, c.parents[i].p);
@@ -484,18 +285,17 @@ static bool describe_commits(struct staging *s, struct str commits)
         bool good = access(path, F_OK) == 0 || push_keep(path, c.message);
         snprintf(path, sizeof path, PUSH_IN_BOX "/commits/%.*s.author", (int)id.n, id.p);
         if (!good || !buf_ok(&author) || (access(path, F_OK) < 0 && !push_keep(path, buf_view(&author))))
-            return refuse_push(s, "what was sent cannot be kept: %s", strerror(errno));
+            return stage_refuse(s, "what was sent cannot be kept: %s", strerror(errno));
     }
-    if (s->moves && !cut_history(s, commits, buf_view(&parents)))
+    if (s->moves && !s->is_cut && !stage_cut(s, commits, buf_view(&parents)))
         return false;
     return (buf_ok(&list) && push_keep(PUSH_IN_BOX "/list", buf_view(&list))) ||
-           refuse_push(s, "what was sent cannot be kept: %s", strerror(errno));
+           stage_refuse(s, "what was sent cannot be kept: %s", strerror(errno));
 }
 
 /* ---- the objects ---- */
 
-/* A repository for them, which finds the others in the one that is pushed to. */
-static bool make_store(struct staging *s)
+bool stage_store(struct staging *s)
 {
     static const char *const made[] = {STORE, STORE "/refs", STORE "/objects", STORE "/objects/info",
                                        STORE "/objects/pack"};
@@ -517,11 +317,11 @@ static bool make_store(struct staging *s)
     text = BUF(2 * PATH_MAX);
     buf_printf(&text, "%s/objects\n", good ? here : "");
     if (s->moves) /* whose box could write objects that are not what their names say */
-        return good || refuse_push(s, "what was sent cannot be kept: %s", strerror(errno));
+        return good || stage_refuse(s, "what was sent cannot be kept: %s", strerror(errno));
     good = good && push_keep(STORE "/objects/info/alternates", buf_view(&text));
     if (good && access("shallow", F_OK) == 0) /* where the history of the one that is pushed to ends */
         good = push_recall("shallow", &shallow) && push_keep(STORE "/shallow", buf_view(&shallow));
-    return good || refuse_push(s, "what was sent cannot be kept: %s", strerror(errno));
+    return good || stage_refuse(s, "what was sent cannot be kept: %s", strerror(errno));
 }
 
 /* Each object is checked: its form and its id. */
@@ -533,7 +333,7 @@ static bool take_objects(struct staging *s)
     auto_fd int words = sys_memory("said");
     struct push *p = s->push;
     if (words < 0 || pipe2(to, O_CLOEXEC) < 0)
-        return refuse_push(s, "what was sent cannot be kept: %s", strerror(errno));
+        return stage_refuse(s, "what was sent cannot be kept: %s", strerror(errno));
     pid_t git = push_git(argv, STORE, to[0], -1, words);
     (void)close(to[0]);
     if (fd_write_all(to[1], p->text.p + p->end, p->text.n - p->end) == 0)
@@ -546,17 +346,18 @@ static bool take_objects(struct staging *s)
     if (status == 0)
         return true;
     push_say(1, p, buf_view(&text));
-    return refuse_push(s, "its objects are not as git would make them");
+    return stage_refuse(s, "its objects are not as git would make them");
 }
 
 static int take_staged(struct staging *s)
 {
     auto_buf struct buf list = BUF(LIST_MAX);
     const struct push *p = s->push;
-    bool good = make_store(s) && push_keep(PUSH_IN_BOX "/commands", (struct str){p->text.p, p->end});
+    s->keeps = true;
+    bool good = stage_store(s) && push_keep(PUSH_IN_BOX "/commands", (struct str){p->text.p, p->end});
     if (good && p->packs)
         good = take_objects(s);
-    good = good && list_commits(s, &list) && describe_commits(s, buf_view(&list));
+    good = good && list_commits(s, &list) && stage_describe(s, buf_view(&list));
     if (good)
         return PUSH_STAGED;
     push_report(1, p, "ok", why_of, s);
@@ -577,7 +378,7 @@ int push_take(const struct gitpush_rules *rules)
         if (p.packs)
             push_drain();
     } else if (r > 0 && gitpush_wants(p.wants, "push-options")) {
-        (void)refuse_push(&s, "with git.verify no options of a push (-o) are taken");
+        (void)stage_refuse(&s, "with git.verify no options of a push (-o) are taken");
         push_report(1, &p, "ok", why_of, &s);
         push_drain();
     } else if (r > 0) {
@@ -589,18 +390,17 @@ int push_take(const struct gitpush_rules *rules)
 
 /* ---- branches of the repository itself ---- */
 
-/* What is asked for, as the commands of a push. */
-static bool read_moves(struct staging *s, struct push *p)
+bool stage_moves(struct staging *s, struct push *p)
 {
     static const char none[] = "0000000000000000000000000000000000000000000000000000000000000000";
     auto_buf struct buf lines = BUF(GITPUSH_MAX_BYTES);
     if (!push_recall(MOVES, &lines))
-        return refuse_push(s, "what was asked for cannot be read");
+        return stage_refuse(s, "what was asked for cannot be read");
     for (struct str rest = buf_view(&lines); rest.n;) {
         auto_buf struct buf command = BUF(8192);
         struct str id = str_until(&rest, '\n'), ref = str_until(&id, ' ');
-        if (!is_id(id) || !str_starts(ref, STR("refs/heads/")) || !gitpush_protects(s->rules, ref))
-            return refuse_push(s, "a branch or an id that git does not write so");
+        if (!stage_is_id(id) || !str_starts(ref, STR("refs/heads/")) || !gitpush_protects(s->rules, ref))
+            return stage_refuse(s, "a branch or an id that git does not write so");
         buf_printf(&command, "%.*s %.*s %.*s", (int)id.n, none, (int)id.n, id.p, (int)ref.n, ref.p);
         gitpush_put(&p->text, 0, buf_view(&command));
     }
@@ -616,7 +416,7 @@ int push_moves(const struct gitpush_rules *rules)
     auto_buf struct buf list = BUF(LIST_MAX);
     (void)signal(SIGPIPE, SIG_IGN);
     bool good =
-        read_moves(&s, &p) && make_store(&s) && list_commits(&s, &list) && describe_commits(&s, buf_view(&list));
+        stage_moves(&s, &p) && stage_store(&s) && list_commits(&s, &list) && stage_describe(&s, buf_view(&list));
     buf_free(&p.text);
     if (good)
         return PUSH_STAGED;
@@ -625,19 +425,31 @@ int push_moves(const struct gitpush_rules *rules)
 
 /* ---- afterwards ---- */
 
+static bool is_known_the_same(struct staging *s)
+{
+    auto_buf struct buf known = BUF(REFS_MAX), others = BUF(REFS_MAX), now = BUF(2 * REFS_MAX),
+                        then = BUF(2 * REFS_MAX);
+    if (!stage_known(s, &known, &others) || !push_recall(KNOWN, &then))
+        return false;
+    put_known(&known, &others, &now);
+    return buf_ok(&now) && str_eq(buf_view(&now), buf_view(&then));
+}
+
 /* Whether all that would have to be judged by the repository as it is now has been. */
 static bool is_judged(struct staging *s)
 {
     auto_buf struct buf now = BUF(LIST_MAX), then = BUF(2 * LIST_MAX + 1);
+    if (is_known_the_same(s))
+        return true; /* then the list would be, too */
     buf_char(&then, '\n');
     if (!push_recall(PUSH_IN_BOX "/list", &then) || !list_commits(s, &now))
-        return s->why[0] ? false : refuse_push(s, "what was sent cannot be read again");
+        return s->why[0] ? false : stage_refuse(s, "what was sent cannot be read again");
     for (struct str rest = buf_view(&now); rest.n;) {
         struct str line = str_until(&rest, '\n'), id = str_until(&line, ' ');
         char word[80];
         snprintf(word, sizeof word, "\n%.*s ", (int)id.n, id.p);
         if (!memmem(then.p, then.n, word, strlen(word)))
-            return refuse_push(s, "the branches of the checkout have changed meanwhile; push again");
+            return stage_refuse(s, "the branches of the checkout have changed meanwhile; push again");
     }
     return true;
 }
@@ -662,12 +474,15 @@ int push_land(const struct gitpush_rules *rules)
     struct staging s = {.rules = rules, .push = &p, .why = ""};
     auto_fd int commands = open(PUSH_IN_BOX "/commands", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     int status = PUSH_FAILED;
+    char go;
     (void)signal(SIGPIPE, SIG_IGN);
+    if (read(0, &go, 1) != 1)
+        return PUSH_ANSWERED; /* hooks have refused it */
     if (commands >= 0 && push_read(&p, commands) > 0) {
         auto_fd int objects = p.packs ? open_pack() : open("/dev/null", O_RDONLY | O_CLOEXEC);
         if (push_judge(&p, rules))
             push_report(1, &p, "ok", push_refusal, rules);
-        else if (objects < 0 ? !refuse_push(&s, "what was sent cannot be read again") : !is_judged(&s))
+        else if (objects < 0 ? !stage_refuse(&s, "what was sent cannot be read again") : !is_judged(&s))
             push_report(1, &p, "ok", why_of, &s);
         else
             (void)push_carry_out(&p, rules, objects); /* git has told the client what came of it */
