@@ -72,7 +72,7 @@ static void add_words(struct sum *m, const char *const *words)
     buf_text(&m->text, "\n");
 }
 
-static void add_file(struct sum *m, const struct agent_kept *f, int fd)
+static void sum_file(struct sum *m, const struct agent_kept *f, int fd)
 {
     struct stat st;
     buf_printf(&m->text, "%zu %s %d\n", strlen(f->name), f->name, f->login);
@@ -145,7 +145,7 @@ bool brought_already(struct starting *s)
             buf_printf(&m.text, "%llx %llx %llx\n", (unsigned long long)box.st_dev, (unsigned long long)box.st_ino,
                        (unsigned long long)seeds.st_ino);
         for (size_t k = 0; k < l->n_files && !m.unknown; k++)
-            add_file(&m, &l->files[k], o->files[k]);
+            sum_file(&m, &l->files[k], o->files[k]);
     }
     const bool known = !m.unknown && buf_ok(&m.text);
     s->brought[0] = 0;
