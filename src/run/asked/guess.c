@@ -129,7 +129,8 @@ static void keep_guess(struct guessing *g, enum why_act act, const char *target,
     struct err ignored = {0};
     if (reason_remedy(g->result->policy, act, target, said, g->mem, &remedy, &ignored) < 0)
         return;
-    char *option = remedy.flag ? reason_option(&remedy, g->mem) : NULL;
+    char *option =
+        remedy.flag ? arena_printf(g->mem, "--%s%s%s", remedy.flag, remedy.value[0] ? " " : "", remedy.value) : NULL;
     char kind[] = "file", *action = arena_text(g->mem, why_act_name(act));
     char *rule = arena_text(g->mem, said->rule ? said->rule : "default");
     char *origin = arena_text(g->mem, said->origin ? said->origin : "built in");

@@ -256,7 +256,8 @@ static void find_remedy(struct monitoring *m, enum why_act act, const char *targ
         }
     }
     ret->option = remedy.flag != NULL;
-    ret->remedy = remedy.flag ? reason_option(&remedy, mem) : arena_text_or_null(mem, remedy.outside);
+    ret->remedy = remedy.flag ? arena_printf(mem, "--%s%s%s", remedy.flag, remedy.value[0] ? " " : "", remedy.value)
+                              : arena_text_or_null(mem, remedy.outside);
 }
 
 /* The directory of a path: a name is removed from that. */

@@ -15,7 +15,6 @@
 #include "run/layer/cow.h"
 #include "run/planned.h"
 #include "run/report.h"
-#include "run/words.h"
 
 #define MAX_WHY_ARENA (16u << 20)
 
@@ -204,15 +203,6 @@ bool reason_is_read_only(const struct pinfold_policy *p, const char *path)
     prepared_free(&n);
     /* In a tree that can be written the guard would judge names, too. */
     return only && option_allows(p, "rw", path, WHY_WRITE, path, mem);
-}
-
-char *reason_option(const struct why_remedy *r, struct arena *mem)
-{
-    auto_buf struct buf text = BUF(4 * MAX_WORDS);
-    buf_printf(&text, "--%s%s", r->flag, r->value[0] ? " " : "");
-    if (r->value[0])
-        words_shell(&text, r->value);
-    return buf_ok(&text) ? arena_text(mem, buf_cstr(&text)) : NULL;
 }
 
 /* ---- the answer ---- */

@@ -18,5 +18,3 @@ bool reason_is_read_only(const struct pinfold_policy *p, const char *path);
 /* The remedy for a refusal by `p`; plans again for each option that might help. Texts in `mem`. -errno with `e`. */
 int reason_remedy(const struct pinfold_policy *p, enum why_act act, const char *target, const struct why *said,
                   struct arena *mem, struct why_remedy *ret, struct err *e);
-/* The option as a person types it: "--rw '/srv/a b'". In `mem`; NULL: no memory. */
-char *reason_option(const struct why_remedy *r, struct arena *mem);
