@@ -573,6 +573,10 @@ int layer_undo(const struct layer_trees *t, uint64_t number, const char *const *
     struct ledger others;
     *ret = (struct apply_outcome){0};
     int r = resume_first(&m);
+    /* What an apply that was killed had prepared. */
+    hunks_clear(t);
+    repo_parts_clear(t);
+    merges_clear(t);
     if (r == 0)
         r = transaction_record(t, number, mem, &record, e);
     if (r == 0)

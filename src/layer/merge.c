@@ -225,6 +225,23 @@ static int take_one(const struct layer_trees *t, struct change *c, size_t i, int
     return no;
 }
 
+/* Whether an apply that can be taken back has merged the file as it stands there now: it would get its marks twice. */
+static int is_merged(const struct layer_trees *t, const struct change *c, struct arena *mem, struct err *e)
+{
+    uint64_t *records;
+    size_t n;
+    int no = transaction_list(t, mem, &records, &n, e);
+    for (size_t i = n; no == 0 && i-- > 0;) {
+        struct transaction x;
+        no = transaction_record(t, records[i], mem, &x, e);
+        for (size_t k = 0; no == 0 && k < x.n; k++)
+            if (x.ops[k].merged && !x.ops[k].why && same(x.ops[k].path, c->path) &&
+                object_untouched(&x.ops[k].at, &c->old) && x.ops[k].at.changed == c->old.changed)
+                no = 1;
+    }
+    return no;
+}
+
 int merges_take(const struct layer_trees *t, const struct merges *m, int answer, enum merge_kind kind,
                 struct arena *mem, struct apply_outcome *out, struct err *e)
 {
@@ -246,6 +263,13 @@ int merges_take(const struct layer_trees *t, const struct merges *m, int answer,
             continue;
         if (!clean && kind != MERGE_MARK) {
             c->conflict = "the host and the box changed the same lines";
+            continue;
+        }
+        const int again = clean ? 0 : is_merged(t, c, mem, e);
+        if (again < 0)
+            return again;
+        if (again) {
+            c->conflict = "it was merged already, with conflicts that are marked in it; undo takes that back";
             continue;
         }
         const char **said = arena_push(mem, &out->said, &out->n_said, sizeof *said);

@@ -451,7 +451,7 @@ static int check_monitor(struct making *m)
         return 0;
     int r = err_say(m->e, ERR_CANNOT, "monitor (%s): the engine %s cannot report refusals while they happen: %s",
                     origin_of(m, p->monitor_origin), f->engine, why ? why : "no guard here");
-    return err_hint(m->e, r, "--engine native, or leave --monitor away");
+    return err_hint(m->e, r, "--engine native, or leave --monitor out");
 }
 
 int needs_make(struct making *m)

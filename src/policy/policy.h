@@ -114,6 +114,7 @@ struct limit {
     uint32_t origin;
     bool asked; /* explicitly requested, not a generous default of a built-in profile */
 };
+/* In the order of the table of keys. Loops go from `memory` to `open_files`: a new one stands between them, in both. */
 struct limits {
     struct limit memory;     /* bytes, the whole tree */
     struct limit cpus;       /* thousandths of a processor: 500 is "0.5" and "50%" */

@@ -77,7 +77,7 @@ static void hear(const struct branch_ask *a, const char *out, char *ret, size_t 
 static size_t choose_options(const struct provision *p, struct pinfold_option *ret)
 {
     size_t n = 0;
-    for (size_t i = 0; i < p->box.n_options; i++) {
+    for (size_t i = 0; i < p->box.n_own; i++) {
         const struct pinfold_option *o = &p->box.options[i];
         bool needed = same(o->name, "workspace") || same(o->name, "read-only") ||
                       (same(o->name, "mount") && !strstr(o->value, ":" REMOTE_IN_BOX) &&
@@ -209,7 +209,7 @@ static int is_checkout(const struct branch_ask *a)
     return refuse(a, ENOENT,
                   lstat(git, &st) == 0
                       ? "'%s' is a bare repository; branches need a checkout: clone it, and begin there"
-                      : "'%s' is no git repository, so it has no branches; make one with: git init",
+                      : "'%s' is not a git repository, so it has no branches; make one with: git init",
                   a->real);
 }
 
@@ -219,7 +219,7 @@ static int begin(struct provision *p, const struct branch_ask *a, bool *fresh)
     const char *reason = branch_refused(a->branch);
     p->ask = a;
     if (reason)
-        return refuse(a, EINVAL, "'%.80s' can be no branch: %s", a->branch, reason);
+        return refuse(a, EINVAL, "'%.80s' cannot be a branch's name: %s", a->branch, reason);
     int r = shelf_of(a->real, &p->shelf, a->why, a->room);
     if (r == 0)
         r = is_checkout(a);

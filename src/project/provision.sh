@@ -42,9 +42,20 @@ begin_repository() { # "copy": with the objects as they are
     take_from_host "$new"
 }
 
+# git would wait for ever for somebody who writes into a FIFO, which a box may have left there.
+no_files() { find "$1" ! -type f ! -type d ! -type l -print 2>/dev/null | head -n 1; }
+odd=$(no_files "$checkout/.git")
+[ -z "$odd" ] || die "'$real/${odd#"$checkout"/}' is neither a file nor a directory, and git would wait for it; remove it"
 g -C "$checkout" rev-parse --git-dir >/dev/null || die "'$real' is no git repository that git would use"
 [ "$(g -C "$checkout" rev-parse --is-bare-repository)" = false ] || die "'$real' is a bare repository; branches need a checkout: clone it, and begin there"
 common=$(cd "$checkout" && cd "$(g rev-parse --git-common-dir)" && pwd -P) || die "cannot read the repository of '$real'"
+case $common in
+"$checkout/.git") ;;
+*)
+    odd=$(no_files "$common")
+    [ -z "$odd" ] || die "'$odd' is neither a file nor a directory, and git would wait for it; remove it"
+    ;;
+esac
 format=$(g -C "$checkout" rev-parse --show-object-format 2>/dev/null) || format=sha1
 [ -n "$(g -C "$checkout" for-each-ref --count=1 refs/heads)" ] || g -C "$checkout" rev-parse -q --verify HEAD >/dev/null ||
     die "'$real' has no commit yet; make the first one, then branches have something to begin with"

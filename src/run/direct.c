@@ -437,7 +437,7 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
     spec.answer_ctx = result->policy;
     cow_notes(&spec, result->layer);
     struct moves_checker checker;
-    int r = moves_begin(result->policy, spec.start.plan, &checker, e);
+    int r = moves_begin(result->policy, spec.start.plan, result->layer, &checker, e);
     if (r < 0)
         return r;
     spec.moves = checker.socket;

@@ -202,7 +202,7 @@ void words_missing(const struct policy *p, struct buf *out)
         char origin[512];
         if (!rule->told || access(rule->path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
             continue;
-        buf_text(out, first ? "; " : "not writable, since nothing is there: ");
+        buf_text(out, first ? "; " : "not writable, because nothing exists there: ");
         words_safe(out, rule->path);
         buf_text(out, " (");
         words_safe(out, policy_origin(p, rule->origin, origin, sizeof origin));
@@ -841,9 +841,8 @@ void words_left(const struct left_behind *l, struct buf *out)
     if (same(l->kind, "replaced")) {
         buf_text(out, "'");
         words_safe(out, l->path);
-        buf_text(out,
-                 "' was replaced on the host while the box ran, and the new file was not hidden in it; to hide such "
-                 "a name in every case, at a price for each open: --hide ");
+        buf_text(out, "' was replaced on the host while the box ran, and the new file was not hidden in it; to hide "
+                      "such a name in any case, which makes each open slower: --hide ");
         words_safe(out, l->path);
         return;
     }

@@ -389,9 +389,7 @@ _Noreturn void builder_finish(const struct builder_end *end, int status)
     leave(end, NULL, mirror(status));
 }
 
-/* A command that runs longer than this is not delayed by the mark of its layer: it is removed, and the capabilities for that are
-   given up. An end, or something for the guard, ends the wait. */
-static void settle_in_time(struct builder *b, int notify, int init)
+void builder_settle_in_time(struct builder *b, int notify, int init)
 {
     const struct timespec moment = {.tv_nsec = 250000000};
     struct pollfd p[] = {
@@ -413,7 +411,7 @@ static _Noreturn void watch(struct builder *b, int init)
     if (supervised(b->plan) && sys_recv_fd(b->pass[0], &ready, 1, &notify, 0) > 0 && notify >= 0) {
         if (!(b->plan->filter & FILTER_READS)) /* no call waits for the guard */
             sys_drop(&b->pass[0]);
-        settle_in_time(b, notify, init);
+        builder_settle_in_time(b, notify, init);
         status = b->supervise(b, notify, sys_taken(&b->runner.host_proc), init);
         const struct builder_end end = builder_end(b);
         if (b->plan->tier || status < 0)
@@ -421,7 +419,7 @@ static _Noreturn void watch(struct builder *b, int init)
         leave(&end, &b->runner, mirror(status));
     }
     int e;
-    settle_in_time(b, -1, init);
+    builder_settle_in_time(b, -1, init);
     do
         e = sys_waitid(3 /* P_PIDFD */, init, &info, WEXITED | __WALL);
     while (e == -EINTR);
@@ -491,8 +489,8 @@ static void begin_init(struct builder *b, int *ret_pidfd)
 
 /*
  * Whether the mark of the box's layer is removed after a short command, by the builder itself, and no process is made for that.
- * Until then, at most settle_in_time(), it keeps its capabilities, which is safe because it executes nothing, reads nothing of the
- * box's, and cannot be examined. Not if it becomes the guard for certain, or if there is a process for kept masks anyway.
+ * Until then, at most builder_settle_in_time(), it keeps its capabilities, which is safe because it executes nothing, reads nothing of the
+ * box's but numbers of calls that it lets go on (guard/begin.c), and cannot be examined. Not if it becomes the guard for certain, or if there is a process for kept masks anyway.
  */
 static bool settles_late(const struct builder *b)
 {

@@ -207,9 +207,22 @@ static int settle_later(struct runner *r, int work)
     return e;
 }
 
-/* What comes after the mount of the workspace's layer. The mark of its overlay stays until it is taken up or removed. */
-static int workspace_prepared(struct runner *r, const struct step *s, int tree)
+/*
+ * The mark of the workspace's overlay stays until the layer is taken up or removed. overlayfs makes it and what holds it without any
+ * permissions; so that their owner can copy and remove them, whatever ends the box, they get some.
+ */
+static void open_work(int work)
 {
+    static const char *const made[] = {"work", "work/incompat", "work/incompat/volatile",
+                                       "work/incompat/volatile/dirty"};
+    for (int i = 0; i < 4; i++)
+        (void)sys_fchmodat(work, made[i], 0700);
+}
+
+/* What comes after the mount of the workspace's layer. */
+static int workspace_prepared(struct runner *r, const struct step *s, int tree, int work)
+{
+    open_work(work);
     int e = hide_upper(step_text(r, s->b));
     if (e == 0 && s->mode == OVERLAY_FRESH)
         e = r->fresh = sys_fspick(tree);
@@ -248,7 +261,7 @@ int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree)
     if (tree < 0)
         return tree;
     const bool workspace = *text != 0; /* a name to hide it under */
-    e = workspace ? workspace_prepared(r, s, tree) : 0;
+    e = workspace ? workspace_prepared(r, s, tree, work) : 0;
     /* A separate mount, because the one that `work` was opened through becomes read-only. */
     int later = workspace || e < 0 ? -1
                 : secret           ? sys_taken(&work)

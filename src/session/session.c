@@ -291,7 +291,7 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     arena_trim(mem);
     struct moves_checker checker;
-    int r = moves_begin(b->policy, prepared->plan, &checker, e);
+    int r = moves_begin(b->policy, prepared->plan, b->layer, &checker, e);
     if (r < 0)
         return r;
     keep.box.moves = checker.socket;

@@ -321,6 +321,7 @@ enum slot {
     SLOT_CALLER,
     SLOT_PROMPT,
     SLOT_FEED,
+    SLOT_MEANWHILE,
     SLOT_KEEPER, /* or the caller's word that a command is to end */
     SLOT_INQUIRY,
     SLOT_RELAYS = SLOT_INQUIRY + INQUIRIES_MAX
@@ -391,6 +392,7 @@ static uint64_t fill_slots(struct box *b, struct pollfd p[SLOTS], uint64_t now)
     for (int kind = 0; kind < FILTERS; kind++)
         p[SLOT_SSH + kind] =
             (struct pollfd){.fd = b->stage < STAGE_ENDING ? b->filters[kind].events : -1, .events = POLLIN};
+    p[SLOT_MEANWHILE] = (struct pollfd){.fd = meanwhile_poll(b), .events = POLLIN};
     if (sample < wake)
         wake = sample;
     if (b->lasting_at < wake)
@@ -566,6 +568,8 @@ static void serve(struct box *b, const struct pollfd p[SLOTS])
         if (b->stage < STAGE_ENDING && k->next(k->ctx) <= now)
             k->due(k->ctx, now);
     }
+    if (p[SLOT_MEANWHILE].revents)
+        meanwhile_told(b, now);
     inquiry_ready(b, p + SLOT_INQUIRY, now);
     move_bytes(b, p + SLOT_RELAYS, now);
     if (b->stage != STAGE_GONE && (b->all_gone || p[SLOT_PIDFD].revents))

@@ -338,6 +338,9 @@ struct box {
     struct meanwhile {
         int pid;                   /* of the last one, until it has ended; 0: none */
         uint64_t at, began, every; /* the next one's time, the last one's, and how long to wait after it */
+        uint64_t least;            /* not before so long after the last one, by what that took */
+        int watch;                 /* inotify(7); -1: none */
+        bool told;                 /* by it, since the last one began */
     } meanwhile;
     uint64_t stop_report_late; /* a late report of a stop we did not wait for is ignored until then */
     bool give_up_output;       /* a signal came while only output was left to write */
@@ -359,6 +362,9 @@ struct box {
 void meanwhile_begin(struct box *b);
 void meanwhile_due(struct box *b, uint64_t now);
 void meanwhile_soon(struct box *b, uint64_t now);
+int meanwhile_poll(
+    const struct box *b); /* a descriptor that becomes readable when meanwhile_told() is to be called, or -1 */
+void meanwhile_told(struct box *b, uint64_t now);
 void meanwhile_end(struct box *b); /* ends it if it is at work */
 
 void grant_frame(struct box *b, int from); /* grant.c: FRAME_GRANT */

@@ -242,6 +242,7 @@ static int box_live(struct box *b, struct box **ret_box, struct box_result *ret)
     b->started = (struct started){.pid = -1, .pidfd = -1, .control = -1, .builder = -1};
     b->signals.fd = -1;
     b->deadline = b->lasting_at = b->stop_deadline = b->meanwhile.at = NEVER;
+    b->meanwhile.watch = -1;
     new_id(result.id);
     if (b->command->caller_id)
         snprintf(result.caller_id, sizeof result.caller_id, "%s", b->command->caller_id);

@@ -248,6 +248,8 @@ struct run_spec {
     /* Called now and then while the box lives, in a process of its own that has no descriptor but this one (meanwhile.c); may be NULL.
        True: something was new, so that it is called again soon. */
     bool (*meanwhile)(void *ctx);
+    /* Adds what is to be watched to `inotify`: all of it (`deep`; in that process), or what is there when the box begins. May be NULL. */
+    void (*meanwhile_watch)(void *ctx, int inotify, bool deep);
     void *meanwhile_ctx;
     int meanwhile_fd;
     const char *session, *scope; /* of a box that is kept: the session's name and owner, for the audit log; or NULL */

@@ -1,4 +1,4 @@
-/* See ssh_files.h. On most systems they are empty or absent; systemd and Fedora put files there. */
+/* Finds directories of ssh's system-wide configuration that have files in them: on most systems none; systemd and Fedora put some there. */
 #include "survey/ssh_files.h"
 
 #include <unistd.h>

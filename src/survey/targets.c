@@ -261,6 +261,7 @@ int survey_targets(const struct policy *p, struct facts *f, struct arena *mem)
                             .is_kept = is_kept,
                             .ctx = &s};
     int r = git_look(&look);
+    f->repository = look.common;
     if (r == 0 && s.guards)
         links_at_top(&s);
     if (r == 0 && s.failed)

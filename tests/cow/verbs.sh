@@ -71,7 +71,7 @@ for what in write append truncate mmap reopen chmod utime setxattr rename replac
     ok "the box itself can: $what" silent "$(grep "^$what:" <<<"$out")" "$what:"
 done
 ok "there is a layer" test "$(layers | count)" = 1
-ok "how many" says "$out" "for your word"
+ok "how many" says "$out" "must be applied by name"
 ok "what to do next" says "$out" "pinfold apply"
 "$pinfold" discard >/dev/null 2>&1
 ok "discard removes it" test "$(layers | count)" = 0
@@ -162,6 +162,8 @@ wait $running 2>/dev/null
 i=0
 while "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 1200 ]; do sleep 0.05; done
 ok "killed: it is not on the disk yet" says "$("$pinfold" layers)" "unsynced"
+ok "its owner can copy and remove it" cp -a "$XDG_STATE_HOME/pinfold/layers" ../copied
+ok "all of it" rm -rf ../copied
 ok "but whole" says "$(box --cow=again -- cat again)" "2"
 ok "and then kept" says "$("$pinfold" layers)" " kept "
 
@@ -210,12 +212,18 @@ def attempt(what, act):
         print(what, e.strerror)
 os.unlink("from/deep/er/3")
 os.mkdir("from/made")
+open("from/deep/er/own", "w").close()
+os.link("from/deep/er/own", "outside")
 attempt("rename", lambda: os.rename("from", "to"))
 print("left", os.path.lexists("from"), "old", open("to/deep/2").read().strip(), "gone", os.path.exists("to/deep/er/3"), "link", os.readlink("to/link"))
 with open("to/deep/h2", "a") as f:
     f.write("more\n")
 print("linked", len({os.stat(f"to/{n}").st_ino for n in ("h1", "deep/h2", "deep/er/h3")}), open("to/h1").read().split(), os.stat("to/deep/er/h3").st_nlink)
 print("mode %o" % (os.stat("to/mode").st_mode & 0o7777), "time", int(os.stat("to/deep").st_mtime) // 86400, "note", os.getxattr("to/deep", "user.note"))
+with open("to/deep/solo", "a") as f:
+    f.write("moved\n")
+print("apart", open("elsewhere").read().split(), open("to/deep/solo").read().split(), os.stat("to/deep/solo").st_nlink)
+print("own", os.stat("to/deep/er/own").st_ino == os.stat("outside").st_ino, os.stat("outside").st_nlink)
 attempt("onto a full one", lambda: os.rename("tree", "full"))
 attempt("onto an empty one", lambda: os.rename("to", "empty"))
 attempt("onto a file", lambda: os.rename("tree", "plain"))
@@ -223,7 +231,7 @@ attempt("too many", lambda: os.rename("many", "more"))
 print("whole", len(os.listdir("many")), os.path.lexists("more"))
 EOF
 out=$(box --cow -- python3 - <../renames.py)
-for what in "rename done" "left False old from/deep/2 gone False link 1" "mode 710" "linked 1 ['from/h1', 'more'] 3" "time 11356" "note b'kept'" "onto a full one Directory not empty" \
+for what in "rename done" "left False old from/deep/2 gone False link 1" "mode 710" "linked 1 ['from/h1', 'more'] 3" "time 11356" "note b'kept'" "apart ['from/deep/solo'] ['from/deep/solo', 'moved'] 1" "own True 2" "onto a full one Directory not empty" \
     "onto an empty one done" "onto a file Not a directory" "too many Invalid cross-device link" "whole 5100 False"; do
     ok "renamed directories: $what" says "$out" "$what"
 done
@@ -233,11 +241,17 @@ ok "the diff names both places" test "$(grep -cx -e "- from/deep/2" -e "+ empty/
 "$pinfold" apply --all >/dev/null
 ok "applied" test -e empty/deep/2 -a ! -e from -a "$(stat -c %a empty/mode)" = 710
 ok "names of one file are that in the workspace, too" test "$(stat -c '%h %i' empty/h1 empty/deep/h2 empty/deep/er/h3 | sort -u)" = "3 $(stat -c %i empty/h1)" -a "$(cat elsewhere)" = from/deep/solo
+ok "also one outside that the box has made" test "$(stat -c '%h %i' outside)" = "2 $(stat -c %i empty/deep/er/own)"
+ok "and one that the host has outside is a file of its own" test "$(stat -c %i elsewhere)" != "$(stat -c %i empty/deep/solo)" -a "$(tail -n 1 empty/deep/solo)" = moved
 "$pinfold" undo >/dev/null
 ok "and taken back" test -e from/deep/er/3 -a ! -e empty/deep -a "$(stat -c %h from/h1)" = 3
 "$pinfold" discard >/dev/null 2>&1
-out=$(box --cow -- sh -c 'git mv from moved && git status --porcelain')
+out=$(box --cow -- sh -c 'mv from by-mv && mv by-mv from && git mv from moved && git status --porcelain; stat -c "links %h" moved/h1 moved/deep/solo; cat moved/deep/solo elsewhere')
 ok "git mv of a directory" says "$out" "R  from/deep/2 -> moved/deep/2"
+ok "after mv, with its links" says "$out" "links 3
+links 1
+from/deep/solo
+from/deep/solo"
 "$pinfold" discard >/dev/null 2>&1
 out=$(box --cow --hide from/deep/2 -- python3 -c 'import os; os.rename("from", "to")')
 ok "not with a hidden name in it" says "$out" "PermissionError"

@@ -194,7 +194,7 @@ def cases(c):  # noqa: C901
         check(changed == {"D\tdir/in", "A\tdir", "A\te.x", "M\tf1", "D\tf2", "M\tf4", "A\tlink", "A\tnew", 'A\t"q\\"u o"', "A\tt.crlf"}, changed)
         check(git(layer, "show", "agent/try:t.crlf") == "a\r\nb\n" and git(layer, "log", "-1", "--format=%an %ae %P", "agent/try") == f"Some One some@one {git(layer, 'rev-parse', 'main')}", git(layer, "log", "-1", "agent/try"))
         sound(layer)
-        check("there is one of this name" in layer.pinfold("apply", "--branch", "agent/try", "--all", ok=(2,))[2], "twice")
+        check("a branch of this name already exists" in layer.pinfold("apply", "--branch", "agent/try", "--all", ok=(2,))[2], "twice")
         for name in ("-x", "a..b", "x.lock", "a b"):
             check(layer.pinfold("apply", f"--branch={name}", "--all", ok=(2,))[0] == 2, name)
         layer.pinfold("apply", "--branch", "named", "a.o", "f1")
@@ -243,6 +243,9 @@ def cases(c):  # noqa: C901
         check("a: the host changed it" in layer.pinfold("apply", "a", ok=(1,))[2] and content(layer, "a") == mine["a"], "nor after undo")
         out = layer.pinfold("apply", "--merge", "--conflicts", "mark", "a", "b")[1]
         check("merged b, with conflicts" in out and content(layer, "b").count("<<<<<<< workspace\nhost\n=======\nbox\n>>>>>>> layer\n") == 1, out, content(layer, "b"))
+        marked = content(layer, "b")
+        code, out, err = layer.pinfold("apply", "--merge", "--conflicts", "mark", "b", ok=None)
+        check(code == 1 and "b: it was merged already" in err and content(layer, "b") == marked, "twice", code, out, err, content(layer, "b"))
         check(layer.pinfold("apply", "--conflicts", "mark", "--all", ok=(2,))[0] == 2 and layer.pinfold("apply", "--merge", "--conflicts", "x", "--all", ok=(2,))[0] == 2, "usage")
         layer = layer_of("merge", script, fill=more)
         check("merged" not in layer.pinfold("apply", "--merge", "a")[1], "what the host has not changed needs no merge")
@@ -336,7 +339,7 @@ git commit -q --allow-empty -m top; rm -rf aside; mkdir table/.git/reftable; ech
         git(layer, "commit", "-q", "--allow-empty", "-m", "host", cwd=other)
         code, out, err = layer.pinfold("apply", "--all", ok=None)
         with open(os.path.join(layer.work, "table/f0")) as file:
-            check("table/.git: its refs are not files (reftable)" in err and file.read() == "y\n" and not os.path.exists(os.path.join(layer.work, "table/.git/reftable")), "reftables", err)
+            check("table/.git: its refs are not files (reftable)" in err and "git format-patch in a box with this layer" in err and file.read() == "y\n" and not os.path.exists(os.path.join(layer.work, "table/.git/reftable")), "reftables", err)
         check("table/.git: its refs are not files" in layer.pinfold("apply", "table/.git/reftable/tables.list", "table/.git", ok=(1,))[2] and not os.path.exists(os.path.join(layer.work, "table/.git/reftable")), "nor by name")
         check(code == 1 and all(w in err for w in ("gone/.git: the box removed or replaced", "lib/sub/.git/config: git obeys it in a repository inside")), code, err)
         check("other: heads/main: the host moved it after the box began; the box's is refs/pinfold/" in out + err, out, err)
@@ -396,7 +399,7 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
         check(len(git(layer, "rev-parse", "HEAD").strip()) == 64 and git(layer, "config", "user.name") == "me\n" and not os.path.exists(os.path.join(layer.work, "f")), "SHA-256, .git alone")
         layer = layer_of("born", "git clone -q --no-local --depth 1 src shallow 2>/dev/null; git clone -q --shared src shared; git init -q none; echo 'ref: refs/heads/../x' >none/.git/HEAD", fill=lambda work: (os.makedirs(work + "/src"), fill(work + "/src", files=9)))
         code, _, err = layer.pinfold("apply", "--all", ok=None)
-        check(code == 1 and all(w in err for w in ("shallow/.git: it is a shallow clone", "shared/.git: it takes objects from another", "none/.git: ")), err)
+        check(code == 1 and all(w in err for w in ("shallow/.git: it is a shallow clone", "shared/.git: it borrows objects from another", "none/.git: ")), err)
         check(not any(os.path.exists(os.path.join(layer.work, name, ".git")) for name in ("shallow", "shared", "none")), "nothing of those")
 
     # ---- hostile layers ----
@@ -490,17 +493,17 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
         told = layer.pinfold("apply", ".git", ok=(1,))[2]
         check(told.count("a ref of this name is not taken") == len(names) and "\033" not in told, told)
         layer = attack("texts", [], "ref: refs/heads/main", "it is a symbolic ref", **{"refs/heads/out": b"ref: ../../../../etc/passwd\n", "refs/heads/long": b"0" * 5000, "refs/heads/short": b"12\n"})
-        check(layer.pinfold("apply", ".git", ok=(1,))[2].count("it is no ref") == 3, "texts")
+        check(layer.pinfold("apply", ".git", ok=(1,))[2].count("it is not a valid ref") == 3, "texts")
         secret = os.path.join(c.SCRATCH, "attack", "secret", ".git", "objects")
         attack("alternates", [], other_store, "its object is in neither", **{"objects/info/alternates": (secret + "\n").encode(), "objects/info/http-alternates": b"http://127.0.0.1/\n"})
         parent = loose("commit", f"tree {tree[0]}\nparent {'12' * 20}\nauthor n <a@b> 1700000000 +0000\ncommitter n <a@b> 1700000000 +0000\n\nm\n".encode())
         attack("grafts", [blob, tree, parent], parent[0], "git does not accept", **{"info/grafts": (parent[0] + "\n").encode()})
         attack("shallow", [blob, tree, parent], parent[0], "git does not accept", shallow=(parent[0] + "\n").encode())
         attack("head-option", objects, good[0], ".git/HEAD: a branch of this name", lands=True, HEAD=b"ref: refs/heads/-x\n")
-        attack("head-out", objects, good[0], ".git/HEAD: it is no HEAD", lands=True, HEAD=b"ref: /etc/passwd\n")
-        layer = attack("log", objects, good[0], ".git/logs/refs/heads/evil: it is no log", lands=True, **{"logs/refs/heads/evil": f"{'0' * 40} {good[0]} n <a@b> 1700000000 +0000\tx\033[2J\n".encode()})
+        attack("head-out", objects, good[0], ".git/HEAD: it is not a valid HEAD", lands=True, HEAD=b"ref: /etc/passwd\n")
+        layer = attack("log", objects, good[0], ".git/logs/refs/heads/evil: it is not a log", lands=True, **{"logs/refs/heads/evil": f"{'0' * 40} {good[0]} n <a@b> 1700000000 +0000\tx\033[2J\n".encode()})
         check(not os.path.exists(os.path.join(layer.work, ".git/logs/refs/heads/evil")), "a log")
-        for script, said in {"ln -s /etc/passwd .git/refs/heads/evil": "it is no ref", "rm .git/HEAD; ln -s refs/heads/old .git/HEAD": ".git/HEAD: it is no HEAD", "rm -r .git": "removed or replaced", "mv .git x; ln -s x .git": "removed or replaced",
+        for script, said in {"ln -s /etc/passwd .git/refs/heads/evil": "it is not a valid ref", "rm .git/HEAD; ln -s refs/heads/old .git/HEAD": ".git/HEAD: it is not a valid HEAD", "rm -r .git": "removed or replaced", "mv .git x; ln -s x .git": "removed or replaced",
                              "rm -r .git/refs; ln -s /tmp .git/refs": "", "mv .git/objects o; ln -s ../o .git/objects; git commit -q --allow-empty -m x": "", "git branch -m main x; git update-ref -d HEAD; git symbolic-ref HEAD refs/heads/x": ""}.items():
             layer = layer_of("attack", script)
             before = refs(layer)
@@ -547,6 +550,17 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
             check(file.read() == was, "altered", err)
         check(git(layer, "log", "-1", "--format=%s") == "two\n" and git(layer, "show", "HEAD:f1") == "1\n", "the commit", code, err)
         sound(layer)
+        # Nobody waits for a writer: neither a reader of ours, nor git in its box.
+        for path, said in ((".git/objects/ab/" + "ab" * 19, "neither a file nor a directory; remove it"), (".git/HEAD", "HEAD cannot be read"), (".git/config", "its configuration in the workspace cannot be read")):
+            layer = layer_of("altered", "echo y >>f2; git commit -qam two")
+            fifo = os.path.join(layer.work, path)
+            if os.path.exists(fifo):
+                os.unlink(fifo)
+            os.makedirs(os.path.dirname(fifo), exist_ok=True)
+            os.mkfifo(fifo)
+            layer.pinfold("diff")
+            code, _, err = layer.pinfold("apply", ".git", ok=None)
+            check(code == 1 and said in err, path, code, err)
 
     # ---- kills ----
 
@@ -554,10 +568,7 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
         """SIGKILL before each changing call: git finds no ref without its object at any time, and the next call makes it whole."""
         master = layer_of("master", WORK)
         ident = os.path.basename(master.dir)
-        # What overlayfs leaves closed, only root could copy.
-        for shut in (os.path.join(master.dir, "work", "work"), os.path.join(master.top, "state", "pinfold", "caches")):
-            os.chmod(shut, 0o700)
-            kit.remove(shut)
+        kit.remove(os.path.join(master.top, "state", "pinfold", "caches"))  # what overlayfs leaves closed there, only root could copy
 
         def copy():
             layer = c.again(master, "killed", ident=ident)
@@ -591,8 +602,85 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
                 c.same_trees({p: w for p, w in before.items() if not p.startswith("refs/heads/feature")}, {p: w for p, w in state(layer).items() if not p.startswith("refs/heads/feature") and not p.startswith("logs/refs/heads/feature")}, f"{n}: then undo")
             sound(layer, f"{n}: after")
             left = [name for name in os.listdir(layer.dir) if name in ("journal", "git")]
-            check(not os.path.exists(os.path.join(layer.work, ".pinfold")) and (not left or left == ["git"] and other), f"{n}: left behind", left)
+            check(not os.path.exists(os.path.join(layer.work, ".pinfold")) and not left, f"{n}: left behind", left)
         return f"{len(range(1, total + 1, step))} of {total} calls"
 
+    def files(layer):
+        """All of the workspace but directories, objects and what git writes in passing; of a branch that apply makes, not at what time."""
+        return {p: w[:2] if p.endswith("agent/try") else w for p, w in kit.tree(layer.work, times=False).items() if not stat.S_ISDIR(w[0]) and "/objects/" not in p and not p.endswith("COMMIT_EDITMSG")}
+
+    def killed_at_each(master, words, ready=lambda layer: None, inside="."):
+        """SIGKILL before each changing call of an apply with these words: every file old or new, and exact after the next one or undo."""
+        ident = os.path.basename(master.dir)
+        kit.remove(os.path.join(master.top, "state", "pinfold", "caches"))
+
+        def copy():
+            layer = c.again(master, "killed", ident=ident)
+            if os.path.exists(os.path.join(layer.dir, "base-git")):
+                os.unlink(os.path.join(layer.dir, "base-git"))
+            ready(layer)
+            return layer
+        first = copy()
+        before = files(first)
+        first.pinfold(*words)
+        after = files(first)
+        total = int(copy().pinfold(*words, wrap=(c.STRIKE, "count"))[2].split()[-1])
+        check(total > 20 and before != after, "calls", total)
+        kills = min(c.KILLS, 3)
+        step = max(1, total // kills) if kills else 1
+        for n in range(1, total + 1, step):
+            layer = copy()
+            code = layer.pinfold(*words, ok=None, wrap=(c.STRIKE, "kill", str(n)))[0]
+            check(code == 99, f"call {n} of {total} was not reached", code)
+            half = files(layer)
+            for path in set(before) | set(after):
+                check(half.get(path) in (before.get(path), after.get(path)), f"{n}: {path}", half.get(path))
+            if os.path.exists(os.path.join(layer.work, inside, ".git/HEAD")):
+                sound(layer, f"{n}: killed", cwd=os.path.join(layer.work, inside))
+            if n // step % 2:
+                code, _, err = layer.pinfold("undo", ok=None)
+                check(code in (0, 4), f"{n}: then undo", code, err)
+                c.same_trees(before, files(layer), f"{n}: then undo")
+            if n // step % 2 == 0 or n // step % 4 == 1:
+                code, _, err = layer.pinfold(*words, ok=None)
+                check(code == 0 or (files(layer) == after and ("there is one of this name" in err or "it was merged already" in err)), f"{n}: then apply", code, err)
+                c.same_trees(after, files(layer), f"{n}: then apply")
+                sound(layer, f"{n}: after", cwd=os.path.join(layer.work, inside))
+            left = [name for name in os.listdir(layer.dir) if name in ("journal", "merged", "git")]
+            check(not os.path.exists(os.path.join(layer.work, ".pinfold")) and not left, f"{n}: left behind", left)
+        return f"{len(range(1, total + 1, step))} of {total} calls"
+
+    def killed_born():
+        script = "git init -q -b main; echo x >f; git add f; git commit -qm one; git tag t; git checkout -q -b side; git commit -q --allow-empty -m two; git checkout -q main; echo s >g; git add g; git config user.name me"
+        return killed_at_each(layer_of("master", script, fill=lambda work: None), ("apply", "--all"))
+
+    def killed_inside():
+        def more(work):
+            fill(work, files=2)
+            os.makedirs(os.path.join(work, "lib/sub"))
+            fill(os.path.join(work, "lib/sub"), files=8)
+        return killed_at_each(layer_of("master", f"cd lib/sub; {WORK}; cd ../..; git commit -q --allow-empty -m top; echo n >n", fill=more), ("apply", "--all"), inside="lib/sub")
+
+    def killed_merge():
+        def more(work):
+            for name in ("a", "b"):
+                with open(os.path.join(work, name), "w") as file:
+                    file.write("".join(f"line {i}\n" for i in range(20)))
+            fill(work, files=2)
+
+        def host(layer):
+            for name, line in {"a": "line 17\n", "b": "line 3\n"}.items():
+                path = os.path.join(layer.work, name)
+                with open(path) as file:
+                    text = file.read()
+                with open(path, "w") as file:
+                    file.write(text.replace(line, "host\n"))
+        master = layer_of("master", "for i in a b; do sed -i s/line\\ 3$/box/ $i; done; echo n >n", fill=more)
+        return killed_at_each(master, ("apply", "--merge", "--conflicts", "mark", "--all"), ready=host)
+
+    def killed_branch():
+        master = layer_of("master", "echo y >>f1; rm f2; echo z >new", fill=lambda work: fill(work, files=4))
+        return killed_at_each(master, ("apply", "--branch", "agent/try", "--all"), ready=lambda layer: (git(layer, "config", "user.name", "n"), git(layer, "config", "user.email", "a@b")))
+
     return {"repo-lands": lands, "repo-host": host_moves, "repo-named": only_named, "repo-kinds": kinds, "branch": branch, "merge": merge, "merge-meanwhile": merge_meanwhile, "repo-inside": inside, "repo-born": born, "repo-objects": hostile_objects, "repo-paths": hostile_paths, "repo-index": hostile_index,
-            "repo-altered": altered, "kill-repo": killed}
+            "repo-altered": altered, "kill-repo": killed, "kill-born": killed_born, "kill-inside": killed_inside, "kill-merge": killed_merge, "kill-branch": killed_branch}

@@ -19,6 +19,7 @@
 #include "protocol/step.h"
 #include "runtime/inner.h"
 #include "sys/fd.h"
+#include "sys/file.h"
 #include "sys/landlock.h"
 #include "sys/mount.h"
 #include "sys/process.h"
@@ -228,8 +229,8 @@ static int try_namespaces(struct trying ask, struct tried *ret)
 static long read_switch(const char *path)
 {
     char text[32];
-    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    auto_fd int fd = sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
     if (n <= 0)
         return -1;
     text[n] = 0;

@@ -313,12 +313,11 @@ static int act_of_event(const struct logged *v, enum why_act *ret, struct err *e
         if (same(files[i].action, v->action))
             *ret = files[i].act;
     }
-    return *ret < WHY_ACTS
-               ? 0
-               : err_say(e, ERR_POLICY,
-                         "the last refusal here, at %s, is no question about a file or a connection: %s: %s "
-                         "'%s'; see: pinfold log",
-                         v->t, v->kind, v->action, v->target);
+    return *ret < WHY_ACTS ? 0
+                           : err_say(e, ERR_POLICY,
+                                     "the last refusal here, at %s, is not about a file or a connection: %s: %s "
+                                     "'%s'; see: pinfold log",
+                                     v->t, v->kind, v->action, v->target);
 }
 
 static int why_last(const struct pinfold_policy *p, struct arena *mem, struct json *j, struct err *e)

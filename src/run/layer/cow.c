@@ -12,11 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "sys/fd.h"
 #include "sys/remove.h"
 #include "match/path.h"
 #include "run/caches.h"
@@ -139,24 +141,18 @@ static void keep_waiting(const char *path, struct box_layer *ret)
 }
 
 /* By name what a box that changed nothing has left, which is the end of many runs: a fifth of the calls of remove_layer(). No box
-   reaches what overlayfs keeps in its work directory, whose directories it makes without any permissions. */
+   reaches what overlayfs keeps in its work directory (open_work() in runtime/layer.c). */
 static bool remove_unused(const struct layer *l, const char *path)
 {
-    static const char *const made[] = {"work/work", "work/work/incompat", "work/work/incompat/volatile"};
-    static const char dirty[] = "work/work/incompat/volatile/dirty";
-    const size_t n = sizeof made / sizeof *made;
+    static const char *const made[] = {"work/work/incompat/volatile", "work/work/incompat", "work/work", "work"};
     (void)unlinkat(l->dir, "record", 0);
-    if (unlinkat(l->dir, dirty, 0) < 0 && errno == EACCES) {
-        for (size_t i = 0; i < n; i++)
-            (void)fchmodat(l->dir, made[i], 0700, 0);
-        (void)unlinkat(l->dir, dirty, 0);
-    }
-    for (size_t i = n; i-- > 0;)
+    (void)unlinkat(l->dir, "work/work/incompat/volatile/dirty", 0);
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
         (void)unlinkat(l->dir, made[i], AT_REMOVEDIR);
-    (void)unlinkat(l->dir, "work", AT_REMOVEDIR);
     /* Of a workspace that is a repository: repo_remember() has made both. */
     if (unlinkat(l->dir, REPO_BASE_DIR, 0) == 0)
         (void)unlinkat(l->dir, REPO_BASE, 0);
+    (void)unlinkat(l->dir, LAYER_VERIFY, 0);
     (void)unlinkat(l->dir, "lock", 0);
     return rmdir(path) == 0;
 }
@@ -244,11 +240,55 @@ static bool note_base(void *ctx)
            changes_read(&t, mem, &all, &untold) == 0 && merge_note(&t, &all);
 }
 
+#define WATCHED_MAX  1024 /* directories of a layer; what is in others is looked at by the clock */
+#define WATCHED_HERE (IN_CREATE | IN_MOVED_TO | IN_ONLYDIR)
+#define WATCHED      (WATCHED_HERE | IN_DONT_FOLLOW)
+
+/* One event of each: a box that writes without end costs the kernel nothing more. */
+static void watch_upper(int dir, int inotify, unsigned depth, unsigned *left)
+{
+    char path[32], room[4096] __attribute__((aligned(8)));
+    struct sys_entries entries = {.dir = dir, .room = room, .bytes = sizeof room};
+    if (!*left || depth > LAYER_DEPTH_MAX)
+        return;
+    --*left;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", dir);
+    if (sys_inotify_add(inotify, path, WATCHED_HERE | IN_ONESHOT) < 0)
+        return;
+    for (const struct sys_dirent *d; *left && (d = sys_next_entry(&entries));) {
+        if (d->type != DT_DIR && d->type != DT_UNKNOWN)
+            continue;
+        auto_fd int below = sys_openat(dir, d->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+        if (below >= 0)
+            watch_upper(below, inotify, depth + 1, left);
+    }
+}
+
+/* Where the box copies up what it changes: at that moment it is known what the workspace had there (note_base()). */
+static void watch_layer(void *ctx, int inotify, bool deep)
+{
+    const struct layer *l = ctx;
+    unsigned left = WATCHED_MAX;
+    /* By name, as this is done at each start, where the name may change at this moment (hide_upper() in runtime/layer.c). */
+    const char *const names[] = {l->hidden ? l->hidden : "upper", "upper", l->hidden ? l->hidden : "upper"};
+    char path[128];
+    for (size_t i = 0, e = 1; !deep && e && i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d/%s", l->dir, names[i]);
+        e = sys_inotify_add(inotify, path, WATCHED | IN_ONESHOT) < 0;
+    }
+    if (!deep)
+        return;
+    auto_fd int upper = layer_upper(l);
+    if (upper >= 0)
+        watch_upper(upper, inotify, 0, &left);
+}
+
 void cow_notes(struct run_spec *spec, const struct layer *l)
 {
     if (!l || l->from) /* of a stacked layer the base is a layer's */
         return;
     spec->meanwhile = note_base;
+    spec->meanwhile_watch = watch_layer;
     spec->meanwhile_ctx = (void *)(uintptr_t)l;
     spec->meanwhile_fd = l->dir;
 }
@@ -263,15 +303,15 @@ void cow_say(const struct pinfold_run_options *o, const struct box_layer *n)
     if (n->repository)
         buf_text(&words, "; the repository changed");
     if (n->waiting == 1 && n->waits[0])
-        buf_printf(&words, "; %s waits for your word", n->waits);
+        buf_printf(&words, "; %s must be applied by name", n->waits);
     else if (n->waiting)
-        buf_printf(&words, "; %llu of them wait for your word%s%s", (unsigned long long)n->waiting,
-                   n->waits[0] ? ", as " : "", n->waits);
+        buf_printf(&words, "; %llu of them must be applied by name%s%s", (unsigned long long)n->waiting,
+                   n->waits[0] ? ", such as " : "", n->waits);
     o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&words));
     buf_free(&words);
     buf_printf(
         &words,
-        "nothing of it is in the workspace yet: pinfold diff %.8s, pinfold apply %.8s --all, pinfold discard %.8s",
+        "nothing has reached the workspace yet: pinfold diff %.8s, pinfold apply %.8s --all, pinfold discard %.8s",
         n->id, n->id, n->id);
     o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&words));
 }

@@ -9,6 +9,13 @@ export GIT_TERMINAL_PROMPT=0 GIT_OPTIONAL_LOCKS=0 GIT_ATTR_NOSYSTEM=1
 cd /work
 tar -xf - --no-same-owner
 
+# git would wait for ever for somebody who writes into a FIFO that it takes for an object.
+odd=$(find "$@" ! -type f ! -type d ! -type l -print 2>/dev/null | head -n 1)
+if [ -n "$odd" ]; then
+    echo "the workspace has '.git$odd', which is neither a file nor a directory; remove it" >&2
+    exit 1
+fi
+
 # a.git: the layer's objects, with their names as they claim them. b.git: what was taken in.
 for name in a b; do
     git init -q --bare --template= --object-format="$kind" $name.git

@@ -136,10 +136,10 @@ static int open_workspace(struct opened_layer *o)
     o->trees.workspace = fd;
     if ((uint64_t)st.st_dev == l->device && (uint64_t)st.st_ino == l->ino)
         return 0;
-    return err_hint(&o->e,
-                    err_say(&o->e, ERR_REFUSED, "layer %s: '%s' is not the directory any more that the box had", l->id,
-                            l->workspace),
-                    "move it back, or remove the layer: pinfold discard");
+    return err_hint(
+        &o->e,
+        err_say(&o->e, ERR_REFUSED, "layer %s: '%s' is no longer the directory that the box had", l->id, l->workspace),
+        "move it back, or remove the layer: pinfold discard");
 }
 
 static int take_paths(struct opened_layer *o, const char *const *given)
@@ -420,7 +420,7 @@ static int write_patch(int fd, const struct buf *patch)
 static int check_wanted(struct opened_layer *o, const struct pinfold_layer_options *given)
 {
     if (!o->paths && !o->all)
-        return err_say(&o->e, ERR_POLICY, "apply: name the paths, or write --all; what there is: pinfold diff");
+        return err_say(&o->e, ERR_POLICY, "apply: name the paths, or write --all; to list them: pinfold diff");
     if (o->paths && o->all)
         return err_say(&o->e, ERR_POLICY, "apply: --all and paths: write one of them (is '%.200s' meant as a layer?)",
                        given->paths[0]);
@@ -651,12 +651,14 @@ static int give_outcome(struct opened_layer *o, int r, const struct apply_outcom
 static int apply_branch(struct opened_layer *o, const char *name, struct apply_outcome *done)
 {
     const struct layer_branch_ask ask = {.name = name, .everything = !o->paths, .home = o->world.home};
+    struct transaction before;
     struct changes all;
     bool *take;
-    int r = changes_read(&o->trees, o->mem, &all, &o->e);
-    if (r == 0 && all.interrupted)
-        r = err_say(&o->e, ERR_REFUSED, "layer %s: an apply was interrupted; complete it first: pinfold apply",
-                    o->layer.id);
+    int r = transaction_resume(&o->trees, o->mem, &before, &o->e); /* what was interrupted is completed first */
+    done->resumed = r > 0 && before.phase != PHASE_STAGE;
+    repo_parts_clear(&o->trees); /* what one that was killed had prepared */
+    if (r >= 0)
+        r = changes_read(&o->trees, o->mem, &all, &o->e);
     if (r == 0) /* the repository's own changes are no files of a branch */
         r = layer_choose(&o->trees, &all, o->paths, true, o->mem, &take, done, &o->e);
     return r < 0 ? r : branch_make(&o->trees, &all, take, &ask, o->mem, done, &o->e);
