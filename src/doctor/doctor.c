@@ -235,6 +235,12 @@ static void check_box(struct doctor_report *r)
         check(r, CHECK_PART, "box", "this runs in a pinfold box, whose guard enforces the rules of boxes in it", NULL);
         return;
     }
+    if (r->facts.around && r->facts.tier == TIER_LANDLOCK && r->facts.landlock_abi >= 2) {
+        check(r, CHECK_PART, "box",
+              "this runs in a pinfold box: commands of pinfold run share it, confined further by Landlock",
+              "for a box of their own start that one with --allow-nested-userns");
+        return;
+    }
     if (nested_in_box()) {
         check(r, CHECK_NO, "box", "this already runs in a pinfold box", "run doctor outside");
         return;

@@ -340,7 +340,8 @@ static int check_run(const struct pinfold_policy *p, struct pinfold_run_options 
         return err_say(e, ERR_POLICY, "the command's name is empty");
     if (o->cwd && o->cwd[0] != '/')
         return err_say(e, ERR_POLICY, "the start directory '%s' must be an absolute path", o->cwd);
-    return caller_id_check(o->id, e);
+    const int r = planned_file_limit(e);
+    return r < 0 ? r : caller_id_check(o->id, e);
 }
 
 struct run_caller { /* of the callbacks */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "survey/written.h"
 #include "sys/remove.h"
@@ -17,6 +18,19 @@ const char *planned_directory(const struct pinfold_policy *p)
 {
     const char *here = p->layers.world.cwd, *chosen = p->policy->workspace;
     return p->policy->workspace_origin && !path_at_or_below(here, chosen) ? chosen : here;
+}
+
+int planned_file_limit(struct err *e)
+{
+    enum { NEEDED = 64 << 10 };
+    struct rlimit most;
+    if (getrlimit(RLIMIT_FSIZE, &most) < 0 || most.rlim_cur >= NEEDED)
+        return 0;
+    return err_say(
+        e, ERR_CANNOT,
+        "the limit of a file's size (ulimit -f) is %llu bytes here, and pinfold's own files need %d; raise it, "
+        "and limit the command alone: pinfold run -- sh -c 'ulimit -f %llu; exec COMMAND'",
+        (unsigned long long)most.rlim_cur, NEEDED, (unsigned long long)most.rlim_cur / 512);
 }
 
 extern char **environ;
