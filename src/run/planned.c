@@ -13,6 +13,7 @@
 #include "run/private.h"
 #include "run/world.h"
 #include "policy/path.h"
+#include "sys/process.h"
 
 const char *planned_directory(const struct pinfold_policy *p)
 {
@@ -139,6 +140,10 @@ int planned_make(const struct pinfold_policy *p, struct plan_ask *ask, bool thor
     return r < 0 ? r : remember_roots(p->policy, &ret->facts, e);
 }
 
+enum {
+    STACK_USED = 96 << 10
+}; /* as deep as a plan's making goes; below a main thread's stack is nothing else for longer than that */
+
 /* The command has run for a while: what was needed to come so far is given back. */
 void planned_give_back(void *ctx)
 {
@@ -154,6 +159,7 @@ void planned_give_back(void *ctx)
     }
     arena_trim(m->policy->mem);
     arena_trim(m->policy->policy->mem);
+    sys_stack_back((char *)__builtin_frame_address(0) - STACK_USED);
 }
 
 /* All that was read, parsed and planned but for the image of the plan; `room` spans at most. */
