@@ -194,6 +194,14 @@ struct agent_carried {
     unsigned large; /* sessions that are too large, and stay */
 };
 int agent_carry(const struct agent_carrying *ask, struct agent_carried *ret, struct err *e);
+/* The same for those in a database (pinfold-sqlite, two of it). */
+struct agent_database_carrying {
+    int from, to;     /* directories */
+    bool from_host;   /* whose database is only read */
+    bool with_schema; /* the box has none yet: it gets the host's, without its rows */
+    const char *name, *workspace;
+};
+int agent_database_carry(const struct agent_database_carrying *ask, agent_opener *open_program, struct err *e);
 
 /*
  * Asks the owner of logins (pinfold-login) to renew the host's, if it ends within `ahead` seconds or an answer was left by an owner

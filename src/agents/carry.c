@@ -142,14 +142,14 @@ static char *kept_of(const struct carry *c, struct str line)
 
 /* ---- one session ---- */
 
-struct lines {
+struct said_lines {
     struct buf text; /* what is kept, a line each */
     bool whole;      /* the file ends with a whole line */
 };
 
-static void lines_of(const struct carry *c, struct str bytes, struct lines *ret)
+static void lines_of(const struct carry *c, struct str bytes, struct said_lines *ret)
 {
-    *ret = (struct lines){.text = BUF(AGENT_FILE_MAX)};
+    *ret = (struct said_lines){.text = BUF(AGENT_FILE_MAX)};
     ret->whole = !bytes.n || bytes.p[bytes.n - 1] == '\n';
     while (memchr(bytes.p, '\n', bytes.n)) { /* what follows the last one is being written */
         char *kept = kept_of(c, str_until(&bytes, '\n'));
@@ -212,7 +212,7 @@ static void put_about(struct buf *to, struct str from, const char *id, const cha
 }
 
 /* A new one has its name only when it is whole. */
-static int make_session(int to, const char *id, struct str from, const char *cwd, const struct lines *lines)
+static int make_session(int to, const char *id, struct str from, const char *cwd, const struct said_lines *lines)
 {
     char temp[ID_LENGTH + 32];
     auto_buf struct buf text = BUF(ABOUT_MAX);
@@ -224,11 +224,18 @@ static int make_session(int to, const char *id, struct str from, const char *cwd
     int no = dir < 0 ? dir : agent_file_put(dir, ABOUT, text.p, text.n);
     if (no == 0)
         no = agent_file_put(dir, EVENTS, buf_cstr(&lines->text), lines->text.n);
-    return no < 0 ? no : sys_renameat2(to, temp, to, id, RENAME_NOREPLACE);
+    if (no == 0)
+        no = sys_renameat2(to, temp, to, id, RENAME_NOREPLACE);
+    if (no < 0 && dir >= 0) { /* the other side has made it meanwhile, or the disk is full */
+        (void)unlinkat(dir, ABOUT, 0);
+        (void)unlinkat(dir, EVENTS, 0);
+        (void)unlinkat(to, temp, AT_REMOVEDIR);
+    }
+    return no;
 }
 
 /* Of `have` what `other` has not, if that has all that came before; in one write, as the agent does it. */
-static int add_lines(int dir, const struct lines *have, const struct lines *other)
+static int add_lines(int dir, const struct said_lines *have, const struct said_lines *other)
 {
     const size_t n = other->text.n;
     if (!other->whole || have->text.n <= n || memcmp(buf_cstr(&have->text), buf_cstr(&other->text), n) != 0)
@@ -251,13 +258,13 @@ static int carry_one(struct carry *c, int from, int to, const char *id)
     about(said, "cwd", cwd, sizeof cwd);
     about(said, "id", named, sizeof named);
     if (is_below(cwd, c->ask->workspace) && strcmp(named, id) == 0) {
-        struct lines have, other;
+        struct said_lines have, other;
         no = read_below(from, EVENTS, &events, &events_n);
         auto_fd int dir = open_below(to, id, O_RDONLY | O_DIRECTORY);
         const int was = dir < 0 ? dir : read_below(dir, EVENTS, &there, &there_n);
         c->done.large += no == -EFBIG || was == -EFBIG;
-        lines_of(c, (struct str){events, no == 0 ? events_n : 0}, &have);
-        lines_of(c, (struct str){there, was == 0 ? there_n : 0}, &other);
+        lines_of(c, (struct str){events ? events : "", no == 0 ? events_n : 0}, &have);
+        lines_of(c, (struct str){there ? there : "", was == 0 ? there_n : 0}, &other);
         if (no == 0 && have.text.n && buf_ok(&have.text) && buf_ok(&other.text))
             no = dir == -ENOENT ? make_session(to, id, said, cwd, &have) : was == 0 ? add_lines(dir, &have, &other) : 0;
         buf_free(&have.text);

@@ -271,7 +271,7 @@ static int take_sessions(const struct definition_reading *r, const struct node *
 {
     int no = agent_take_text(r, n, ret);
     if (no == 0 && !same(*ret, "copilot") && !same(*ret, "opencode"))
-        no = agent_wrong(r, n, "\"copilot\" or \"opencode\" is expected here: as which of these it keeps its sessions");
+        no = agent_wrong(r, n, "\"copilot\" or \"opencode\" is expected here: whose form of sessions it uses");
     return no;
 }
 

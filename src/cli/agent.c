@@ -165,7 +165,7 @@ static int agent_in_session(const char *agent, bool logout)
         complain("%s: %s", verb_said, why);
         return STATUS_NO;
     }
-    return print(logout ? "the project's session does not have it any more; one that runs has it until: pinfold stop\n"
+    return print(logout ? "the project's session no longer has it; a running one keeps it until: pinfold stop\n"
                         : "the project's session has it from its next start, with the hosts that it needs and nested "
                           "user namespaces: pinfold stop, pinfold start\n");
 }

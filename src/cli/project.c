@@ -77,7 +77,7 @@ static void tell_dangers(int dir, const char *real)
     struct pinfold_report *report;
     auto_buf struct buf out = BUF(1u << 18);
     size_t n = 0;
-    if (fchdir(dir) < 0 || pinfold_doctor_report(0, &report, &ignored) < 0)
+    if (fchdir(dir) < 0 || entry_dangers_report(&report, &ignored) < 0)
         return;
     const struct pinfold_value *all = pinfold_report_value(report), *secrets = pinfold_value_get(all, "secrets"),
                                *git = pinfold_value_get(all, "git"),

@@ -190,12 +190,20 @@ static int covers(int a, int b, bool repair, char *room)
     return n < 0 ? (int)n : 1;
 }
 
-int object_same_attributes(int a, int b)
+/* Whether a list of names, as far as it fits, says that there is nothing to compare: what is copied up has overlayfs's own names. */
+static bool has_none(int fd)
 {
     char quick[512];
-    /* Almost no file has any: two short lists say so without more memory. */
-    long n = sys_flistxattr(a, quick, sizeof quick), m = sys_flistxattr(b, quick, sizeof quick);
-    if ((n == 0 || n == -EOPNOTSUPP) && (m == 0 || m == -EOPNOTSUPP))
+    const long n = sys_flistxattr(fd, quick, sizeof quick);
+    for (const char *name = quick; n > 0 && name < quick + n; name += strlen(name) + 1)
+        if (is_copied(name))
+            return false;
+    return n >= 0 || n == -EOPNOTSUPP;
+}
+
+int object_same_attributes(int a, int b)
+{
+    if (has_none(a) && has_none(b)) /* almost no file has any */
         return 1;
     char *room = malloc((size_t)3 * MAX_ATTRS);
     int r = room ? covers(a, b, false, room) : -ENOMEM;

@@ -137,9 +137,10 @@ int project_agents_options(const char *real, struct project_box *b, char *why, s
     for (size_t i = 0; i < n; i++) {
         if (take_note(b, dir, names[i]))
             continue;
-        snprintf(why, room,
-                 "what %s needs in the session of '%s' cannot be read; write it anew: pinfold agent-init-config %s",
-                 names[i], real, names[i]);
+        snprintf(
+            why, room,
+            "what %s needs in the session of '%s' cannot be read; write it again with: pinfold agent-init-config %s",
+            names[i], real, names[i]);
         return -EINVAL;
     }
     return 0;

@@ -286,8 +286,9 @@ bool moves_named(int argc, char **argv)
 
 int moves_main(char **words)
 {
-    static struct checker c = {.held = -1};
+    static struct checker c; /* large: begun here, not where every program that starts would have it in memory */
     static char why[MOVES_WHY];
+    c.held = -1;
     (void)fcntl(MOVES_SOCKET, F_SETFD, FD_CLOEXEC);
     int r = begin_checker(&c, words, why, sizeof why);
     answer_moves(MOVES_SOCKET, r == 0, str_of(why));

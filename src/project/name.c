@@ -99,3 +99,13 @@ void project_image(const char *real, char ret[PROJECT_IMAGE])
     }
     snprintf(ret + n, PROJECT_IMAGE - n, "%s%.12s:latest", ret[n - 1] == '-' ? "" : "-", hash);
 }
+
+/* The texts of scripts, which run in boxes. The build makes the array of them. */
+const char *project_script(const char *name)
+{
+    for (const struct project_script *s = project_scripts; s->name; s++) {
+        if (same(s->name, name))
+            return s->text;
+    }
+    return "exit 99";
+}

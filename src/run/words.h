@@ -9,6 +9,8 @@
 
 #define MAX_WORDS 4096
 
+/* The text as one word of a shell's command line: in quotes if it needs them. */
+void words_shell(struct buf *out, const char *text);
 /* The warning before a command that runs without a box. */
 void words_unsandboxed(const struct plan *plan, struct buf *out);
 /* That the command shares the box around this one; leaves `out` empty if it does not. */

@@ -270,6 +270,7 @@ static int clone_init(struct builder *b, int *ret_pidfd)
         return -ENOMEM;
     struct builder *theirs = (void *)(memory + INIT_STACK);
     *theirs = *b;
+    theirs->runner.stack = memory;
     struct sys_clone how = {.flags =
                                 CLONE_VM | SYS_CLONE_PIDFD | (b->plan->namespaces & ~b->plan->outer & CLONE_NEWPID),
                             .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
@@ -371,6 +372,9 @@ static _Noreturn void leave(const struct builder_end *end, struct runner *r, int
     int ignored;
     if (end->settler > 0) /* before the next box finds what it is removing */
         (void)sys_wait4(end->settler, &ignored, __WALL, NULL);
+    if (r &&
+        r->n_works) /* pinfold may end as soon as it is told; this process ends by itself, and does not stop half way */
+        (void)sys_prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
     (void)sys_send_fd(end->report, &f, sizeof f, -1, 0);
     if (r)
         overlays_settle(r, true);
@@ -397,6 +401,7 @@ void builder_settle_in_time(struct builder *b, int notify, int init)
     if (!b->late || sys_poll(p, 3, &moment) != 0)
         return;
     overlays_settle(&b->runner, true);
+    sys_stack_back(b->runner.stack);
     b->late = false;
     int e = become_guard(b);
     if (e < 0)

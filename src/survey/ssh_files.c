@@ -17,7 +17,8 @@ void ssh_files_find(const char *ret[MAX_SSH_FILES + 1])
 {
     static const char *const known[MAX_SSH_FILES] = {"/etc/ssh/ssh_config.d", "/usr/etc/ssh/ssh_config.d"};
     size_t n = 0;
-    for (size_t i = 0; geteuid() != 0 && i < MAX_SSH_FILES; i++) {
+    const bool root = geteuid() == 0;
+    for (size_t i = 0; !root && i < MAX_SSH_FILES; i++) {
         if (has_entries(known[i]))
             ret[n++] = known[i];
     }

@@ -162,6 +162,8 @@ wait $running 2>/dev/null
 i=0
 while "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 1200 ]; do sleep 0.05; done
 ok "killed: it is not on the disk yet" says "$("$pinfold" layers)" "unsynced"
+ok "its owner can copy and remove it" cp -a "$XDG_STATE_HOME/pinfold/layers" ../copied
+ok "all of it" rm -rf ../copied
 ok "but whole" says "$(box --cow=again -- cat again)" "2"
 ok "and then kept" says "$("$pinfold" layers)" " kept "
 

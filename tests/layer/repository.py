@@ -339,7 +339,7 @@ git commit -q --allow-empty -m top; rm -rf aside; mkdir table/.git/reftable; ech
         git(layer, "commit", "-q", "--allow-empty", "-m", "host", cwd=other)
         code, out, err = layer.pinfold("apply", "--all", ok=None)
         with open(os.path.join(layer.work, "table/f0")) as file:
-            check("table/.git: its refs are not files (reftable)" in err and file.read() == "y\n" and not os.path.exists(os.path.join(layer.work, "table/.git/reftable")), "reftables", err)
+            check("table/.git: its refs are not files (reftable)" in err and "git format-patch in a box with this layer" in err and file.read() == "y\n" and not os.path.exists(os.path.join(layer.work, "table/.git/reftable")), "reftables", err)
         check("table/.git: its refs are not files" in layer.pinfold("apply", "table/.git/reftable/tables.list", "table/.git", ok=(1,))[2] and not os.path.exists(os.path.join(layer.work, "table/.git/reftable")), "nor by name")
         check(code == 1 and all(w in err for w in ("gone/.git: the box removed or replaced", "lib/sub/.git/config: git obeys it in a repository inside")), code, err)
         check("other: heads/main: the host moved it after the box began; the box's is refs/pinfold/" in out + err, out, err)
@@ -550,6 +550,17 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
             check(file.read() == was, "altered", err)
         check(git(layer, "log", "-1", "--format=%s") == "two\n" and git(layer, "show", "HEAD:f1") == "1\n", "the commit", code, err)
         sound(layer)
+        # Nobody waits for a writer: neither a reader of ours, nor git in its box.
+        for path, said in ((".git/objects/ab/" + "ab" * 19, "neither a file nor a directory; remove it"), (".git/HEAD", "HEAD cannot be read"), (".git/config", "its configuration in the workspace cannot be read")):
+            layer = layer_of("altered", "echo y >>f2; git commit -qam two")
+            fifo = os.path.join(layer.work, path)
+            if os.path.exists(fifo):
+                os.unlink(fifo)
+            os.makedirs(os.path.dirname(fifo), exist_ok=True)
+            os.mkfifo(fifo)
+            layer.pinfold("diff")
+            code, _, err = layer.pinfold("apply", ".git", ok=None)
+            check(code == 1 and said in err, path, code, err)
 
     # ---- kills ----
 

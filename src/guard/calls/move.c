@@ -42,7 +42,9 @@ static unsigned count_below(int dir, const char *name, unsigned depth)
     for (const struct sys_dirent *d; n <= MOVE_MAX && (d = sys_next_entry(&entries));) {
         struct sys_stat st;
         n++;
-        if (sys_stat_at(fd, d->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_TYPE, &st) == 0 && S_ISDIR(st.mode))
+        if (d->type == DT_DIR ||
+            (d->type == DT_UNKNOWN && sys_stat_at(fd, d->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_TYPE, &st) == 0 &&
+             S_ISDIR(st.mode)))
             n += count_below(fd, d->name, depth - 1);
     }
     return entries.no < 0 ? MOVE_MAX + 1 : n;

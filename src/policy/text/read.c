@@ -273,7 +273,8 @@ int said_check(const struct said *s, struct arena *scratch, struct err *e)
     case TYPE_PORTS:
         return port_rule_form(s->a, scratch, &text, e);
     case TYPE_GUARDS:
-        return guard_name_form(s->a, s->key == KEY_GUARD_ROOT || s->key == KEY_GUARD_DAILY, e);
+        return guard_name_form(s->a, s->key == KEY_GUARD_ROOT || s->key == KEY_GUARD_DAILY || s->key == KEY_GUARD_ALLOW,
+                               e);
     case TYPE_ENV:
         if (memchr(s->b.p, 0, s->b.n))
             return err_say(e, ERR_POLICY, "the value of '%.*s' contains a NUL byte", STR_SAID(s->a));

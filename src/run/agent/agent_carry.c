@@ -8,9 +8,13 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
+#include "backends/tools/tool.h"
 #include "base/fd.h"
 #include "run/caches.h"
+
+#define OPENCODE_DATABASE "opencode.db"
 
 bool carried_at_all(const struct starting *s)
 {
@@ -20,15 +24,46 @@ bool carried_at_all(const struct starting *s)
     return any && !s->lone;
 }
 
+static int carry_sqlite(struct err *e)
+{
+    auto_arena struct arena *mem = arena_new(1 << 16);
+    int fd = -1;
+    int r = mem ? tool_helper(mem, "pinfold-sqlite", NULL, &fd, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "agent");
+    if (r == -ENOENT)
+        (void)err_hint(e, r, "install all of pinfold; it is built where libsqlite3-dev is");
+    return r < 0 ? r : fd;
+}
+
+static bool has_database(int dir)
+{
+    struct stat st;
+    return fstatat(dir, OPENCODE_DATABASE, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Before it was started outside there is no database to add to: it makes its own. */
+static int carry_database(const struct starting *s, int inside, int outside, bool out, struct err *e)
+{
+    if (!has_database(outside) || (out && !has_database(inside)))
+        return 0;
+    const struct agent_database_carrying ask = {.from = out ? inside : outside,
+                                                .to = out ? outside : inside,
+                                                .from_host = !out,
+                                                .with_schema = !out && !has_database(inside),
+                                                .name = OPENCODE_DATABASE,
+                                                .workspace = s->workspace};
+    return agent_database_carry(&ask, carry_sqlite, e);
+}
+
 static int carry_layer(const struct starting *s, size_t i, bool out, struct buf *said, struct err *e)
 {
     struct agent_carried done;
+    const bool database = same(s->agent.start.layers[i].sessions, "opencode");
     const char *box = arena_printf(s->mem, "%s/box%zu", s->layer, i);
     auto_fd int inside = box ? open(box, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
     if (inside < 0)
         return err_sys(e, ERR_SYSTEM, errno, "%s", box ? box : "layer");
     auto_fd int outside = open(s->host[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (outside < 0 && out && errno == ENOENT) { /* the agent was never started outside */
+    if (outside < 0 && out && !database && errno == ENOENT) { /* the agent was never started outside */
         int r = make_private_directories(s->host[i], e);
         if (r < 0)
             return r;
@@ -36,6 +71,8 @@ static int carry_layer(const struct starting *s, size_t i, bool out, struct buf 
     }
     if (outside < 0)
         return errno == ENOENT ? 0 : err_sys(e, ERR_SYSTEM, errno, "%s", s->host[i]);
+    if (database)
+        return carry_database(s, inside, outside, out, e);
     const struct agent_carrying ask = {.from = out ? inside : outside,
                                        .to = out ? outside : inside,
                                        .workspace = s->workspace,

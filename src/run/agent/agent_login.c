@@ -207,7 +207,7 @@ int agent_login_store(struct agent_begun *b, bool write, struct pinfold_error *e
     struct str login = buf_view(&text);
     renew = r == 0 ? login_at(renew, str_until(&login, '\n')) : NULL;
     if (r == 0 && !renew)
-        r = err_say(&e, ERR_BUG, "the login of %s is none that is renewed", s->agent.title);
+        r = err_say(&e, ERR_BUG, "the login of %s is not one that pinfold renews", s->agent.title);
     if (r == 0 && write) {
         auto_fd int memory = sys_memory("login");
         r = memory < 0 ? memory : fd_write_all(memory, login.p, login.n);

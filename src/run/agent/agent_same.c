@@ -30,7 +30,7 @@ struct sum {
     bool unknown; /* something cannot be looked at, or is too much */
 };
 
-static void add_stat(struct sum *m, const struct stat *st)
+static void sum_stat(struct sum *m, const struct stat *st)
 {
     const int64_t last = st->st_mtim.tv_sec > st->st_ctim.tv_sec ? st->st_mtim.tv_sec : st->st_ctim.tv_sec;
     buf_printf(&m->text, "%llx %llx %x %llx %lld.%ld %lld.%ld\n", (unsigned long long)st->st_dev,
@@ -39,7 +39,7 @@ static void add_stat(struct sum *m, const struct stat *st)
     m->newest = last > m->newest ? last : m->newest;
 }
 
-static void add_directory(struct sum *m, int dir, unsigned depth)
+static void sum_directory(struct sum *m, int dir, unsigned depth)
 {
     char room[4096] __attribute__((aligned(8)));
     struct sys_entries all = {.dir = dir, .room = room, .bytes = sizeof room};
@@ -54,30 +54,30 @@ static void add_directory(struct sum *m, int dir, unsigned depth)
             break;
         }
         buf_printf(&m->text, "%zu %s ", strlen(d->name), d->name);
-        add_stat(m, &st);
+        sum_stat(m, &st);
         if (!S_ISDIR(st.st_mode))
             continue;
         own_fd int inner = sys_openat(dir, d->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
         if (inner >= 0) /* as what cannot be opened is not copied */
-            add_directory(m, inner, depth + 1);
+            sum_directory(m, inner, depth + 1);
     }
     m->unknown |= all.no < 0;
     buf_text(&m->text, "/\n");
 }
 
-static void add_words(struct sum *m, const char *const *words)
+static void sum_words(struct sum *m, const char *const *words)
 {
     for (; words && *words; words++)
         buf_printf(&m->text, "%zu %s ", strlen(*words), *words);
     buf_text(&m->text, "\n");
 }
 
-static void add_kept(struct sum *m, const struct agent_kept *f, int fd)
+static void sum_file(struct sum *m, const struct agent_kept *f, int fd)
 {
     struct stat st;
     buf_printf(&m->text, "%zu %s %d\n", strlen(f->name), f->name, f->login);
-    add_words(m, f->blank);
-    add_words(m, f->only);
+    sum_words(m, f->blank);
+    sum_words(m, f->only);
     if (fd < 0) {
         buf_printf(&m->text, "%d\n", fd);
         m->unknown |= fd != -ENOENT; /* which is said at each start */
@@ -87,10 +87,10 @@ static void add_kept(struct sum *m, const struct agent_kept *f, int fd)
         m->unknown = true;
         return;
     }
-    add_stat(m, &st);
+    sum_stat(m, &st);
     if (!S_ISDIR(st.st_mode))
         return;
-    add_directory(m, fd, 0);
+    sum_directory(m, fd, 0);
     m->unknown |= sys_lseek(fd, 0, SEEK_SET) < 0; /* whoever copies reads it from the begin */
 }
 
@@ -145,7 +145,7 @@ bool brought_already(struct starting *s)
             buf_printf(&m.text, "%llx %llx %llx\n", (unsigned long long)box.st_dev, (unsigned long long)box.st_ino,
                        (unsigned long long)seeds.st_ino);
         for (size_t k = 0; k < l->n_files && !m.unknown; k++)
-            add_kept(&m, &l->files[k], o->files[k]);
+            sum_file(&m, &l->files[k], o->files[k]);
     }
     const bool known = !m.unknown && buf_ok(&m.text);
     s->brought[0] = 0;

@@ -154,8 +154,8 @@ static void variables(struct starting *s)
         if (getenv(a->pass[i]))
             starting_option(s, "env", a->pass[i]);
     }
-    const char *path = getenv("PATH"), *dir = s->program.path;
-    int n = !dir || s->program.on_path ? 0 : (int)(strrchr(dir, '/') - dir);
+    const char *path = getenv("PATH"), *dir = s->program.path ? s->program.path : "";
+    int n = !*dir || s->program.on_path ? 0 : (int)(strrchr(dir, '/') - dir);
     if (n || s->opens)
         starting_option(s, "env",
                         arena_printf(s->mem, "PATH=%s%s%.*s%s%s", s->opens ? s->opens : "", s->opens && n ? ":" : "", n,

@@ -137,6 +137,7 @@ int reason_remedy(const struct pinfold_policy *p, enum why_act act, const char *
                   struct arena *mem, struct why_remedy *ret, struct err *e)
 {
     const char *flag = NULL, *value = NULL, *port = strrchr(said->target, ':');
+    bool allows = false; /* that was tried already: each time is another plan */
     *ret = (struct why_remedy){0};
     if (said->verdict != WHY_REFUSED)
         return 0;
@@ -159,7 +160,8 @@ int reason_remedy(const struct pinfold_policy *p, enum why_act act, const char *
     case WHY_CAUSE_GUARDED: /* this name, unless it is guarded as a repository's part as well */
         flag = "guard-allow";
         value = said->rule && str_starts(str_of(said->rule), STR("guarded name ")) ? said->rule + 13 : NULL;
-        if (!option_allows(p, flag, value, act, target, mem)) {
+        allows = option_allows(p, flag, value, act, target, mem);
+        if (!allows) {
             flag = "guard";
             value = "off";
         }
@@ -181,7 +183,7 @@ int reason_remedy(const struct pinfold_policy *p, enum why_act act, const char *
     default:
         break;
     }
-    if (flag && option_allows(p, flag, value, act, target, mem)) {
+    if (flag && (allows || option_allows(p, flag, value, act, target, mem))) {
         ret->flag = flag;
         ret->value = value;
     }

@@ -241,7 +241,7 @@ static int say_kept_back(const struct tree_copy *c, const char *path)
     if (!c->kept_back)
         return 0;
     (void)err_say(c->e, c->kind, "copied %s without %u of its entries: %s", path, c->kept_back,
-                  c->names[0] ? c->names : "their names are too long to be said");
+                  c->names[0] ? c->names : "their names are too long to list");
     return c->no;
 }
 
