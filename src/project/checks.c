@@ -403,7 +403,7 @@ static int begin_push(struct one_push *p, struct pinfold_error *error)
 /* ---- carrying it out ---- */
 
 /* Its box starts while hooks judge, and waits for a word. */
-struct carrying {
+struct push_landing {
     pid_t pid;
     int go, said; /* to it; its error's sentence */
     struct timespec begin;
@@ -424,7 +424,7 @@ static int land(const struct one_push *p, int in, struct pinfold_error *error)
     return host_git_box(&h, error);
 }
 
-static bool landing_begin(const struct one_push *p, struct carrying *l)
+static bool landing_begin(const struct one_push *p, struct push_landing *l)
 {
     int go[2], said[2];
     if (pipe2(go, O_CLOEXEC) < 0)
@@ -434,7 +434,7 @@ static bool landing_begin(const struct one_push *p, struct carrying *l)
         (void)close(go[1]);
         return false;
     }
-    *l = (struct carrying){.go = go[1], .said = said[0]};
+    *l = (struct push_landing){.go = go[1], .said = said[0]};
     (void)clock_gettime(CLOCK_MONOTONIC, &l->begin);
     l->pid = fork();
     if (l->pid == 0) {
@@ -451,7 +451,7 @@ static bool landing_begin(const struct one_push *p, struct carrying *l)
 }
 
 /* Says go, or that nothing is to be done. Whether it has ended well. */
-static bool landing_end(struct carrying *l, bool go, struct pinfold_error *error)
+static bool landing_end(struct push_landing *l, bool go, struct pinfold_error *error)
 {
     int status = 1;
     const bool told = l->pid > 0 && go && fd_write_all(l->go, "G", 1) == 0;
@@ -465,7 +465,7 @@ static bool landing_end(struct carrying *l, bool go, struct pinfold_error *error
 }
 
 /* Its box does not live for ever. */
-static bool is_late(const struct carrying *l)
+static bool is_late(const struct push_landing *l)
 {
     struct timespec now;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
@@ -475,7 +475,7 @@ static bool is_late(const struct carrying *l)
 static int staged(struct one_push *p, struct pinfold_error *error)
 {
     auto_fd int commands = openat(p->stage, "commands", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    struct carrying l;
+    struct push_landing l;
     if (commands < 0 || push_read(&p->push, commands) <= 0)
         return says_no(error->text, sizeof error->text, EBADMSG, "git.verify: what was pushed cannot be read again");
     if (!landing_begin(p, &l))
