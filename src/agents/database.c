@@ -125,7 +125,7 @@ static int carrier_end(struct database_carrier *c, const char *name, struct err 
 int agent_database_carry(const struct agent_database_carrying *ask, agent_opener *open_program, struct err *e)
 {
     struct database_carrier from, to;
-    struct err other = {0};
+    struct err said = {0}, other = {0};
     int ends[2];
     auto_fd int program = open_program(e);
     if (program < 0)
@@ -144,7 +144,10 @@ int agent_database_carry(const struct agent_database_carrying *ask, agent_opener
     else
         to = (struct database_carrier){.pid = -1, .answers = -1};
     (void)close(ends[0]);
-    const int read = carrier_end(&from, ask->name, no < 0 ? &other : e);
-    const int wrote = carrier_end(&to, ask->name, no < 0 || read < 0 ? &other : e);
-    return no < 0 ? no : read < 0 ? read : wrote < 0 ? wrote : 0;
+    const int read = carrier_end(&from, ask->name, &said), wrote = carrier_end(&to, ask->name, &other);
+    if (no < 0)
+        return no;
+    if (e && (read < 0 || wrote < 0)) /* -EPIPE: the other one was first */
+        *e = read < 0 && (read != -EPIPE || wrote >= 0) ? said : other;
+    return read < 0 ? read : wrote < 0 ? wrote : 0;
 }

@@ -4,6 +4,7 @@
  * protocol/database.h.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,6 +31,7 @@ static int carry(char **argv, struct err *e)
                                   .name = argv[2],
                                   .workspace = argv[5],
                                   .with_schema = strstr(how, "+schema") != NULL};
+    (void)signal(SIGPIPE, SIG_IGN); /* who reads the pipe has said why it does no longer */
     int no = sqlite_confine(ask.host, ask.session, ask.name, e);
     return no < 0 ? no : to ? carry_write(&ask, e) : carry_read(&ask, e);
 }

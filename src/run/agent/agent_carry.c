@@ -51,7 +51,8 @@ static int carry_database(const struct starting *s, int inside, int outside, boo
                                                 .with_schema = !out && !has_database(inside),
                                                 .name = OPENCODE_DATABASE,
                                                 .workspace = s->workspace};
-    return agent_database_carry(&ask, carry_sqlite, e);
+    int r = agent_database_carry(&ask, carry_sqlite, e);
+    return r < 0 ? err_wrap(e, r, "the conversations of this project were not carried %s", out ? "out" : "in") : 0;
 }
 
 static int carry_layer(const struct starting *s, size_t i, bool out, struct buf *said, struct err *e)
