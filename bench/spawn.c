@@ -10,7 +10,7 @@
  * the order given, `-m N:DIRECTORY` (N more mounts, below DIRECTORY, in a mount namespace of our own), `-r`
  * (real-time priority, for machines that are busy with other things), `-e` (rate: caller N works in directory N),
  * `-u UID:GID` and `-d DIRECTORY`. Standard input and output are /dev/null, standard error is inherited. A command that
- * ends with another status than 0 ends the measurement with its number.
+ * ends with another status than 0 ends the measurement with its number; with `-a MOST` statuses up to that are an answer, too.
  *
  * Lines: rounds: COMMAND WALL_NS USER_US SYSTEM_US; rate: COMMAND STARTED NS; pipe: COMMAND WALL_NS BYTES.
  */
@@ -46,6 +46,7 @@ static struct command commands[MAX_COMMANDS];
 static int n_commands;
 static int null_fd;
 static bool each_apart;
+static int status_most;
 
 static _Noreturn void die(const char *what)
 {
@@ -116,7 +117,7 @@ static void finish(int index, pid_t pid, struct rusage *use)
     int status;
     if (wait4(pid, &status, 0, use) != pid)
         die("wait4");
-    if (status != 0) {
+    if (!WIFEXITED(status) || WEXITSTATUS(status) > status_most) {
         fprintf(stderr, "spawn: command %d (%s) ended with status 0x%x\n", index, commands[index].argv[0],
                 (unsigned)status);
         exit(2);
@@ -232,7 +233,7 @@ static void more_mounts(const char *what)
 int main(int argc, char **argv)
 {
     int option;
-    while ((option = getopt(argc, argv, "+m:reu:d:")) != -1) {
+    while ((option = getopt(argc, argv, "+m:rea:u:d:")) != -1) {
         if (option == 'm')
             more_mounts(optarg);
         else if (option == 'r') {
@@ -241,10 +242,13 @@ int main(int argc, char **argv)
                 die("real-time priority");
         } else if (option == 'e')
             each_apart = true;
+        else if (option == 'a')
+            status_most = atoi(optarg);
         else if (option == 'u')
             become(optarg);
         else if (option != 'd' || chdir(optarg) < 0)
-            die("usage: spawn [-m N:DIRECTORY] [-r] [-e] [-u UID:GID] [-d DIRECTORY] rounds N STEP | rate CALLERS MS | "
+            die("usage: spawn [-m N:DIRECTORY] [-r] [-e] [-a MOST] [-u UID:GID] [-d DIRECTORY] rounds N STEP | rate "
+                "CALLERS MS | "
                 "pipe "
                 "N  "
                 "SPEC");

@@ -440,7 +440,8 @@ PINFOLD_PUBLIC int pinfold_file_remove(struct pinfold_session *session, const ch
 /*
  * Copies a file or a tree between host and box; symbolic links are copied as links. If the target is a directory, the
  * copy is put into it. `ret` (or NULL) gets JSON, malloc()ed: {"files":1,"bytes":2,"left_out":0}; left out is
- * everything that is not a file, directory or symbolic link.
+ * everything that is not a file, directory or symbolic link. Out of a box all is copied but what the box cannot read; then an
+ * error names that.
  */
 PINFOLD_PUBLIC int pinfold_file_copy_in(struct pinfold_session *session, const char *host, const char *box, char **ret,
                                         struct pinfold_error *error);

@@ -11,7 +11,8 @@
 # tests/suites is the table of the suites. They run four at a time where the machine has two processors, but for those that
 # measure ("alone"), and each once.
 #
-# PINFOLD_NO_APT=1 installs nothing, PINFOLD_NO_BUILD=1 builds nothing; PINFOLD_TEST_SUITES is another table.
+# PINFOLD_NO_APT=1 installs nothing, PINFOLD_NO_BUILD=1 builds nothing; PINFOLD_TEST_SUITES is another table; PINFOLD_TEST_ROWS are
+# regular expressions, for suites that take them.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 exec </dev/null
@@ -206,7 +207,7 @@ for lane in pair alone; do
         if [ "$where" != "$lane" ] || ! is_wanted "$name" "$when"; then continue; fi
         while [ "${#pids[@]}" -ge "$slots" ]; do reap_one; done
         # shellcheck disable=SC2086 # a program and its words
-        run_suite "$name" $program &
+        run_suite "$name" $program ${PINFOLD_TEST_ROWS-} &
         pids[$!]="$name $budget"
     done < <(suites)
     while [ "${#pids[@]}" -gt 0 ]; do reap_one; done

@@ -46,6 +46,7 @@ struct agent_kept {
     const char **keys;  /* JSON: the top-level keys that are settings; NULL: all */
     const char *text;   /* what agent-init-config writes where there is none; or NULL */
     const char *since, *since_text; /* the same for programs from this version on, in its place; or NULL */
+    const char *login_text;         /* what is in it where `pinfold login` begins; or NULL */
     const char *expires; /* JSON: when the login ends, in milliseconds or seconds since 1970, or a token that says it */
     struct agent_renew *renew; /* NULL: only the agent can */
     bool login;                /* not a setting: a box's own stays, the host's is never written */
@@ -66,6 +67,7 @@ struct agent_layer {
     const char **shared;          /* the host's own, writable: sessions, histories; a "/" at the end: a directory */
     const char **apart;           /* directories in shared ones that stay in the layer */
     struct agent_naming *project; /* or NULL */
+    const char *sessions;         /* kept for all projects in one place: how those of this one are carried; or NULL */
 };
 struct agent_start {
     const char **command, **unattended, **places, **own_options, **env; /* NULL-terminated, or NULL */
@@ -73,6 +75,7 @@ struct agent_start {
     const char **login;       /* words that log it in; NULL-terminated, or NULL */
     const char *login_port;   /* where its login is answered, on this machine; or NULL */
     const char **login_hosts; /* whose addresses a browser outside may open for it; NULL-terminated, or NULL */
+    const char **login_env;   /* of that box, where a browser outside may be asked for: as `env` */
     struct agent_layer *layers;
     size_t n_layers;
     bool untried;
@@ -164,8 +167,9 @@ struct agent_layers {
 };
 enum agent_layers_work {
     AGENT_BRING, /* the host's into the layer, unless a box has changed it. Answer: a sentence a line, about what was not */
-    AGENT_LOGINS,  /* the logins of it alone: the host's are newer */
-    AGENT_LOGIN,   /* Answer: the text of the login that a box has made by itself; -ENOENT: none has */
+    AGENT_LOGINS, /* the logins of it alone: the host's are newer */
+    /* Answer: the login that a box has made by itself: which of the file's `renew`, a line; the file. -ENOENT: none has */
+    AGENT_LOGIN,
     AGENT_IMPORT,  /* the host's logins over the layer's. Answer: a sentence a line; -EBADMSG: one is no login */
     AGENT_INIT,    /* texts and notes of the definition, where there are none. Answer: likewise */
     AGENT_LOGOUT,  /* removes the layer's logins. Answer: likewise */
@@ -175,6 +179,29 @@ enum agent_layers_work {
 };
 int agent_layers_do(const struct agent_layers *l, enum agent_layers_work work, const char *name, struct buf *ret,
                     struct err *e);
+
+/*
+ * Carries the conversations of a project from one side to the other (carry.c), where the agent keeps those of all projects in one place and
+ * more in them than conversations: what belongs to `workspace`, and what the other side has not yet. Nothing is removed.
+ */
+struct agent_carrying {
+    int from, to;          /* the agent's directory on either side */
+    const char *workspace; /* without links */
+    const char *shown;     /* where it goes, for people */
+};
+struct agent_carried {
+    int no;
+    unsigned large; /* sessions that are too large, and stay */
+};
+int agent_carry(const struct agent_carrying *ask, struct agent_carried *ret, struct err *e);
+/* The same for those in a database (pinfold-sqlite, two of it). */
+struct agent_database_carrying {
+    int from, to;     /* directories */
+    bool from_host;   /* whose database is only read */
+    bool with_schema; /* the box has none yet: it gets the host's, without its rows */
+    const char *name, *workspace;
+};
+int agent_database_carry(const struct agent_database_carrying *ask, agent_opener *open_program, struct err *e);
 
 /*
  * Asks the owner of logins (pinfold-login) to renew the host's, if it ends within `ahead` seconds or an answer was left by an owner
@@ -201,6 +228,8 @@ int agent_json_take(const struct agent_kept *f, const char *key, struct str base
                     struct buf *ret); /* `key` NULL: all that was not removed. -ENOENT: no such change, or nothing was
                                          removed; -ENODATA: removed, which is not taken over */
 bool agent_json_own_login(const struct agent_kept *f, struct str box);
+/* Of `renew` the login that a file has: 0, 1 ...; -1: none that is renewed. */
+int agent_json_which_login(const struct agent_kept *f, struct str box);
 /* The name that a register (struct agent_naming) has for a directory, malloc()ed, or NULL; whether another directory has that name. */
 char *agent_json_registered(struct str text, const char *directory);
 bool agent_json_is_taken(struct str text, const char *name, const char *directory);

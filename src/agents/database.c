@@ -82,3 +82,69 @@ int agent_database(const struct agent_dirs *dirs, const struct agent_file *file,
         no = ask(program, dirs, file, e);
     return no;
 }
+
+/* ---- conversations, from one database to another ---- */
+
+struct database_carrier {
+    pid_t pid;
+    int answers; /* a socket */
+};
+
+static int carrier_start(int program, int dir, int pipe_end, const char *how, const struct agent_database_carrying *ask,
+                         struct database_carrier *ret, struct err *e)
+{
+    const char *argv[] = {"pinfold-sqlite", PINFOLD_VERSION, ask->name, DATABASE_CARRY, how, ask->workspace, NULL};
+    int pair[2];
+    *ret = (struct database_carrier){.pid = -1, .answers = -1};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot create a socket pair");
+    pid_t pid = fork();
+    if (pid == 0)
+        agent_become(program, (const int[]){pair[1], dir, pipe_end}, DATABASE_FDS - DATABASE_SOCKET, argv,
+                     (const char *const[]){NULL}, false);
+    (void)close(pair[1]);
+    *ret = (struct database_carrier){.pid = pid, .answers = pair[0]};
+    return pid < 0 ? err_sys(e, ERR_SYSTEM, errno, "cannot start pinfold-sqlite") : 0;
+}
+
+static int carrier_end(struct database_carrier *c, const char *name, struct err *e)
+{
+    struct database_answer answer = {0};
+    int status = 0;
+    long got = c->answers < 0 ? 0 : agent_hear(c->answers, agent_patience(), &answer, sizeof answer);
+    (void)close_fd(c->answers);
+    if (c->pid <= 0)
+        return -EIO; /* which has been said */
+    if (got > 0 || got == -ETIMEDOUT)
+        (void)kill(c->pid, SIGKILL);
+    while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return answer_of(got, &answer, status, name, e);
+}
+
+int agent_database_carry(const struct agent_database_carrying *ask, agent_opener *open_program, struct err *e)
+{
+    struct database_carrier from, to;
+    struct err other = {0};
+    int ends[2];
+    auto_fd int program = open_program(e);
+    if (program < 0)
+        return err_wrap(e, program == -ENOENT ? -EOPNOTSUPP : program, "the conversations in %s stay where they are",
+                        ask->name);
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot create a pipe");
+    int no = carrier_start(program, ask->from, ends[1],
+                           !ask->from_host    ? "from-box"
+                           : ask->with_schema ? "from-host+schema"
+                                              : "from-host",
+                           ask, &from, e);
+    (void)close(ends[1]);
+    if (no == 0)
+        no = carrier_start(program, ask->to, ends[0], ask->with_schema ? "to+schema" : "to", ask, &to, e);
+    else
+        to = (struct database_carrier){.pid = -1, .answers = -1};
+    (void)close(ends[0]);
+    const int read = carrier_end(&from, ask->name, no < 0 ? &other : e);
+    const int wrote = carrier_end(&to, ask->name, no < 0 || read < 0 ? &other : e);
+    return no < 0 ? no : read < 0 ? read : wrote < 0 ? wrote : 0;
+}

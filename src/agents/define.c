@@ -164,6 +164,8 @@ static int take_kept_fits(const struct definition_reading *r, const struct node 
     if ((text || f->note) && (f->login || (text && f->note) || strchr(f->name, '/')))
         return agent_wrong(r, n,
                            "a file has \"text:\" or \"note:\" or \"login:\"; the first two need a name without \"/\"");
+    if (f->login_text && (f->login || strchr(f->name, '/')))
+        return agent_wrong(r, n, "\"login_text:\" is for settings, not for the login, and for a name without \"/\"");
     if (!f->since != !f->since_text)
         return agent_wrong(r, n, "\"since:\", a version, and \"since_text:\" need each other");
     return 0;
@@ -196,6 +198,8 @@ static int take_kept(const struct definition_reading *r, const struct node *n, s
             no = agent_take_text(r, value, &f->since);
         else if (str_is(key->text, "since_text"))
             no = agent_take_text(r, value, &f->since_text);
+        else if (str_is(key->text, "login_text"))
+            no = agent_take_text(r, value, &f->login_text);
         else if (str_is(key->text, "note"))
             no = agent_take_flag(r, value, &f->note);
         else if (str_is(key->text, "login"))
@@ -206,7 +210,7 @@ static int take_kept(const struct definition_reading *r, const struct node *n, s
             no = agent_take_flag(r, value, &f->secret);
         else
             no = agent_unknown(r, key, "a file",
-                               "file, from, blank, only, keys, expires, text, since, since_text, note, "
+                               "file, from, blank, only, keys, expires, text, since, since_text, login_text, note, "
                                "login, renew, secret");
         if (no < 0)
             return no;
@@ -263,6 +267,14 @@ static int take_naming(const struct definition_reading *r, const struct node *n,
                : agent_wrong(r, n, "project needs \"register:\", \"below:\" and \"marker:\"");
 }
 
+static int take_sessions(const struct definition_reading *r, const struct node *n, const char **ret)
+{
+    int no = agent_take_text(r, n, ret);
+    if (no == 0 && !same(*ret, "copilot") && !same(*ret, "opencode"))
+        no = agent_wrong(r, n, "\"copilot\" or \"opencode\" is expected here: whose form of sessions it uses");
+    return no;
+}
+
 static int take_layer(const struct definition_reading *r, const struct node *n, struct agent_layer *l)
 {
     if (n->kind != NODE_MAP)
@@ -282,8 +294,10 @@ static int take_layer(const struct definition_reading *r, const struct node *n, 
             no = take_belows(r, value, &l->apart);
         else if (str_is(key->text, "project"))
             no = take_naming(r, value, &l->project);
+        else if (str_is(key->text, "sessions"))
+            no = take_sessions(r, value, &l->sessions);
         else
-            no = agent_unknown(r, key, "a directory", "at, variable, files, shared, apart, project");
+            no = agent_unknown(r, key, "a directory", "at, variable, files, shared, apart, project, sessions");
         if (no < 0)
             return no;
     }
@@ -345,6 +359,8 @@ static int take_start(const struct definition_reading *r, const struct node *n, 
             no = take_port(r, value, &s->login_port);
         else if (str_is(key->text, "login_hosts"))
             no = take_names_of_hosts(r, value, &s->login_hosts);
+        else if (str_is(key->text, "login_env"))
+            no = take_env(r, value, &s->login_env);
         else if (str_is(key->text, "install"))
             no = agent_take_text(r, value, &s->install);
         else if (str_is(key->text, "env"))
@@ -356,7 +372,7 @@ static int take_start(const struct definition_reading *r, const struct node *n, 
         else
             no = agent_unknown(r, key, "start",
                                "command, unattended, own_options, places, install, login, login_port, login_hosts, "
-                               "env, untried, keeps");
+                               "login_env, env, untried, keeps");
         if (no < 0)
             return no;
     }

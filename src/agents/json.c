@@ -38,7 +38,7 @@ static bool is_key(const char *path, size_t n, const char *key)
 /* Whether a "!a.b" of `blank` names the key: it stays as it is. `above`: the key that it is in; NULL: none. */
 static bool is_kept(const char **blank, const char *above, const char *key)
 {
-    for (; *blank; blank++) {
+    for (; blank && *blank; blank++) {
         const char *path = *blank + 1;
         const size_t n = strcspn(path, ".");
         if (**blank == '!' && above && path[n] && is_key(path, n, above) && strcmp(path + n + 1, key) == 0)
@@ -114,6 +114,17 @@ bool agent_json_own_login(const struct agent_kept *f, struct str box)
         own = own || filled_at(j, f->blank[i], f->blank, NULL);
     json_decref(j);
     return own;
+}
+
+int agent_json_which_login(const struct agent_kept *f, struct str box)
+{
+    json_t *j = parsed(box);
+    int i = 0;
+    const struct agent_renew *w = j ? f->renew : NULL;
+    for (; w && !filled_at(j, w->refresh, NULL, NULL); w = w->next)
+        i++;
+    json_decref(j);
+    return w ? i : -1;
 }
 
 /* ---- registers of projects ---- */

@@ -122,7 +122,7 @@ static int bring_file(struct layer_work *w, int from, int box, int seeds, const 
     host.there = true;
     no = shown_of(w, &host, &shown);
     if (no == -EINVAL) {
-        say(w, "is no JSON object, so nothing of it is in the box; mend it outside");
+        say(w, "is not a JSON object and was not copied into the box; correct it outside");
         return 0;
     }
     auto_text struct text seed = text_of(seeds, name);
@@ -137,7 +137,7 @@ static int bring_file(struct layer_work *w, int from, int box, int seeds, const 
     } else if (seed.there ? !equal(&mine, &seed) : mine.there) {
         auto_text struct text both = {0};
         if (!mine.there || agent_json_join(view(&seed), view(&shown), view(&mine), &both.p, &both.n) < 0) {
-            say(w, "was changed outside and by a box; boxes of this project keep theirs");
+            say(w, "was changed both outside and by a box; boxes of this project keep their version");
             return 0;
         }
         no = agent_file_put(box, name, both.p, both.n);
@@ -176,7 +176,7 @@ static int bring_directory(struct layer_work *w, int from, int box, int seeds, c
             continue; /* a repository's own files would be most of a plugin's bytes */
         if (w->files++ >= TREE_FILES || w->bytes >= TREE_BYTES || depth >= TREE_DEPTH) {
             if (!w->full)
-                say(w, "is larger than what is copied (4,096 files, 128 MiB); the rest is not in the box");
+                say(w, "exceeds what is copied (4,096 files, 128 MiB); the rest is not in the box");
             w->full = true;
             break;
         }
@@ -192,7 +192,7 @@ static int bring(struct layer_work *w, int from, int box, int seeds, const char 
     if (fstat(from, &st) < 0)
         return -errno;
     if (w->file->login && !S_ISREG(st.st_mode)) {
-        say(w, "is no regular file, so no login is in the box");
+        say(w, "is not a regular file, so the box gets no login");
         return 0;
     }
     return S_ISDIR(st.st_mode) ? bring_directory(w, from, box, seeds, name, depth)
@@ -319,9 +319,11 @@ static int look_login(struct layer_work *w, int box)
     if (!w->file->renew || w->found)
         return 0;
     mine = text_of(box, w->file->name);
-    if (!mine.there || !agent_json_own_login(w->file, view(&mine)))
+    const int which = mine.there ? agent_json_which_login(w->file, view(&mine)) : -1;
+    if (which < 0)
         return 0;
     w->found = true;
+    buf_printf(&w->out, "%d\n", which);
     buf_str(&w->out, view(&mine));
     return 0;
 }
@@ -338,7 +340,7 @@ static bool is_left(struct layer_work *w, int box)
 {
     bool left = !w->l->force && is_there(box, w->file->name);
     if (left)
-        say(w, "is there and stays as it is (--force overwrites it)");
+        say(w, "exists and stays as it is (--force overwrites it)");
     return left;
 }
 
@@ -359,7 +361,7 @@ static int import_login(struct layer_work *w, int host, int box, int seeds)
     if (no == 0)
         no = agent_file_put(seeds, f->name, shown.p, shown.n);
     if (no == 0)
-        say(w, f->blank ? "was copied from this machine, without what renews it" : "was copied from this machine");
+        say(w, f->blank ? "was copied from this machine, without its refresh token" : "was copied from this machine");
     return no;
 }
 

@@ -16,8 +16,8 @@ int agent_unknown(const struct definition_reading *r, const struct node *key, co
     for (; n < key->text.n && n + 1 < sizeof name; n++)
         name[n] = key->text.p[n] > ' ' && key->text.p[n] <= '~' ? key->text.p[n] : '?';
     name[n] = 0;
-    return place_say(r->e, ERR_POLICY, r->file, key->line, key->column, "'%s' is no key of %s, whose keys are %s", name,
-                     of, keys);
+    return place_say(r->e, ERR_POLICY, r->file, key->line, key->column, "unknown key '%s' in %s (known: %s)", name, of,
+                     keys);
 }
 
 static int reading_no_memory(const struct definition_reading *r)

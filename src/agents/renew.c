@@ -8,7 +8,7 @@ enum { LOCKS = 4, FIELDS = 16, FILES = 4, RENEWALS = 8, WORD_BEGINS = 4 };
 static int take_at_most(const struct definition_reading *r, const struct node *n, size_t most, const char ***ret)
 {
     int no = agent_take_list(r, n, ret);
-    return no == 0 && n->n > most ? agent_wrong(r, n, "these are too many") : no;
+    return no == 0 && n->n > most ? agent_wrong(r, n, "the list is too long") : no;
 }
 
 static int take_locks(const struct definition_reading *r, const struct node *n, const char ***ret)

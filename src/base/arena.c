@@ -31,7 +31,7 @@ struct arena {
  * Blocks consist of whole pages, which the kernel is asked for in steps, ahead of use: eight page faults cost twice as
  * much as getting eight pages at once. They are zeroed, and no part is handed out twice.
  */
-enum { BLOCK_BYTES = 128 << 10, STEP_BYTES = 16 << 10, MORE_BYTES = 32 << 10, PAGE = 4096 };
+enum { BLOCK_BYTES = 128 << 10, STEP_BYTES = 16 << 10, MORE_BYTES = 56 << 10, PAGE = 4096 };
 static bool all_to_exit;
 /* Blocks of freed arenas for reuse, zeroed: only on request, in a single-threaded program. */
 enum { SPARE_MAX = 4 };

@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/people.h"
 #include "client/entry.h"
+#include "project/project.h"
 
 static int agent_failed(const struct pinfold_error *error)
 {
@@ -147,6 +148,28 @@ int verb_start(struct ask *a)
     return status;
 }
 
+/* The session of a project has the agents that were prepared for it; one that runs keeps what it has. */
+static int agent_in_session(const char *agent, bool logout)
+{
+    char real[PATH_MAX], why[PATH_MAX + 512] = "";
+    struct pinfold_error error = {0};
+    struct agent_begun b = {.live = -1};
+    if (!realpath(".", real) || !project_is(real))
+        return STATUS_YES;
+    const struct agent_begin ask = {.name = agent, .session = true};
+    if (!logout && entry_agent_begin(&ask, &b, &error) < 0)
+        return agent_failed(&error);
+    int r = logout || b.session ? project_agent_note(real, agent, logout ? NULL : b.options, why, sizeof why) : 0;
+    entry_agent_end(&b);
+    if (r < 0) {
+        complain("%s: %s", verb_said, why);
+        return STATUS_NO;
+    }
+    return print(logout ? "the project's session no longer has it; a running one keeps it until: pinfold stop\n"
+                        : "the project's session has it from its next start, with the hosts that it needs and nested "
+                          "user namespaces: pinfold stop, pinfold start\n");
+}
+
 /* codex-init-config and codex-logout name the agent in the verb, agent-init-config and agent-logout behind it. */
 static int agent_configure(const struct ask *a)
 {
@@ -170,7 +193,8 @@ static int agent_configure(const struct ask *a)
     const char *agent = named ? a->words[0] : "codex";
     int r =
         logout ? entry_agent_logout(agent, &text, &error) : entry_agent_init(agent, a->auth, a->force, &text, &error);
-    return r < 0 ? agent_failed(&error) : print_safe(text);
+    int status = r < 0 ? agent_failed(&error) : print_safe(text);
+    return status == STATUS_YES ? agent_in_session(agent, logout) : status;
 }
 
 int verb_agent(struct ask *a)

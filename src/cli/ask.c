@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "client/entry.h"
+#include "project/project.h"
 
 void complain(const char *format, ...)
 {
@@ -327,8 +328,8 @@ bool ask_parse(struct ask *a, int argc, char **argv)
     bool command = a->verb == VERB_RUN || a->verb == VERB_EXPLAIN || a->verb == VERB_SHOW_RUN || a->verb == VERB_LEARN;
     char **next = argv;
 
-    a->policy =
-        calloc((size_t)argc + 70, sizeof *a->policy); /* and a workspace, an engine, an image, a prompt; a project's */
+    a->policy = calloc((size_t)argc + 10 + PROJECT_OPTIONS,
+                       sizeof *a->policy); /* and a workspace, an engine, an image, a prompt; a project's */
     a->words = calloc((size_t)argc + 1, sizeof *a->words);
     a->env = calloc((size_t)argc + 10, sizeof *a->env); /* and TERM, those of a project's shell, the end */
     a->agents = calloc((size_t)argc + 1, sizeof *a->agents);

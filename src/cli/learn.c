@@ -108,7 +108,7 @@ static int read_answers(struct learn *l, const char *name)
         return STATUS_SANDBOX;
     }
     if (memchr(buf_cstr(&text), 0, text.n)) {
-        complain("--answers %s: it must be a text", name);
+        complain("--answers %s: it must be a text file", name);
         return STATUS_SANDBOX;
     }
     return learn_answers(l, name, buf_cstr(&text), &error) < 0 ? (complain("%s", error.text), STATUS_SANDBOX)

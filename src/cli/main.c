@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,10 +167,15 @@ int main(int argc, char **argv)
     const struct verb *verb;
     int hidden, from = 2;
 
+    (void)signal(SIGXFSZ,
+                 SIG_IGN); /* a write beyond the caller's `ulimit -f` fails with a message; commands get the default */
     if (entry_hidden(argc, argv, &hidden))
         return hidden;
     a.closed_stdio = hold_standard_descriptors();
-    if (argc > 0 && hook_shell_named(argv[0]))
+    const bool shell = argc > 0 && hook_shell_named(argv[0]);
+    if (shell || (argc > 0 && remote_named(argv[0])))
+        (void)signal(SIGXFSZ, SIG_DFL); /* they become other programs */
+    if (shell)
         return hook_shell_main(argv, a.closed_stdio);
     if (argc > 0 && remote_named(argv[0]))
         return remote_main(argc, argv);

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "client/entry.h"
 #include "project/branch.h"
 
 /* What is no project, each in one sentence. */
@@ -26,7 +27,7 @@ static bool can_be_project(const char *real, const struct project_seen *seen)
         complain("init: '%s' is %s, not a project; name a directory in it: pinfold init PATH", real,
                  real[1] ? "a home" : "the root directory");
     else if (seen->bare)
-        complain("init: '%s' is a bare repository, in which nobody works; clone it, and initialize the clone", real);
+        complain("init: '%s' is a bare repository, which has no work tree; clone it, and initialize the clone", real);
     else
         return true;
     return false;
@@ -76,7 +77,7 @@ static void tell_dangers(int dir, const char *real)
     struct pinfold_report *report;
     auto_buf struct buf out = BUF(1u << 18);
     size_t n = 0;
-    if (fchdir(dir) < 0 || pinfold_doctor_report(0, &report, &ignored) < 0)
+    if (fchdir(dir) < 0 || entry_dangers_report(&report, &ignored) < 0)
         return;
     const struct pinfold_value *all = pinfold_report_value(report), *secrets = pinfold_value_get(all, "secrets"),
                                *git = pinfold_value_get(all, "git"),
@@ -90,7 +91,7 @@ static void tell_dangers(int dir, const char *real)
             danger_run(v, real, &out);
     }
     if (n > MOST_DANGERS || !pinfold_value_is_true(pinfold_value_get(secrets, "all_looked_at")))
-        buf_text(&out, "look:  this is not all; see: pinfold doctor\n");
+        buf_text(&out, "look:  there is more; see: pinfold doctor\n");
     pinfold_report_free(report);
     printf("%s", buf_cstr(&out));
 }
@@ -184,6 +185,50 @@ int verb_init(struct ask *a)
 static struct project_box used_box; /* of the session that this process is about, and the checkout */
 static char checkout[PATH_MAX];
 
+/* Agents that the project's session has (pinfold agent-init-config NAME), while it is started. */
+static struct agent_begun used_agents[PROJECT_AGENTS];
+static size_t n_used_agents;
+
+/* Their settings and logins, as new as this machine's, before the session begins; one that runs has them already. */
+static bool bring_agents(const struct ask *a)
+{
+    char names[PROJECT_AGENTS][PROJECT_AGENT];
+    const struct pinfold_option where[] = {{"workspace", checkout}, {NULL, NULL}};
+    const size_t n = project_agents(checkout, names);
+    for (size_t i = 0; i < n; i++) {
+        struct pinfold_error error = {0};
+        const struct agent_begin ask = {.name = names[i], .options = where, .session = true};
+        if (entry_agent_begin(&ask, &used_agents[n_used_agents], &error) < 0) {
+            complain("%s: %s; to start without it: pinfold agent-logout %s", verb_said, error.text, names[i]);
+            return false;
+        }
+        if (used_agents[n_used_agents].notes && !a->quiet)
+            complain_lines(used_agents[n_used_agents].notes);
+        n_used_agents++;
+    }
+    return true;
+}
+
+static bool used_agents_begun(void)
+{
+    for (size_t i = 0; i < n_used_agents; i++) {
+        if (used_agents[i].session)
+            return true;
+    }
+    return false;
+}
+
+static void keep_agents(int pid)
+{
+    for (size_t i = 0; i < n_used_agents; i++) {
+        struct pinfold_error error = {0};
+        if (pid > 0 && entry_agent_keep(&used_agents[i], pid, &error) < 0)
+            complain("%s: %s", verb_said, error.text);
+        entry_agent_end(&used_agents[i]);
+    }
+    n_used_agents = 0;
+}
+
 /* Whether the session's box has no mounts of its own, and so nothing of what a project's box shows at other paths. */
 static bool has_no_mounts(const struct pinfold_value *session)
 {
@@ -202,17 +247,18 @@ static void serve_remote(const struct ask *a)
     struct pinfold_report *report = NULL;
     const struct pinfold_session_options o = {.size = sizeof o, .name = a->session};
     const bool shares = used_box.shares && shelf_of(checkout, &shelf, why, sizeof why) == 0;
-    if ((shares && host_remote_is_served(&shelf, used_box.word)) ||
+    if ((shares && !used_agents_begun() && host_remote_is_served(&shelf, used_box.word)) ||
         pinfold_session_list_report(&o, &report, &error) < 0)
         return; /* or it has ended already */
     const int64_t pid = pinfold_value_number(pinfold_value_get(pinfold_report_value(report), "pid"));
+    keep_agents((int)pid);
     const bool none = has_no_mounts(pinfold_report_value(report));
     pinfold_report_free(report);
     if (none && !a->quiet)
         complain("note: without mounts (lost: remap) the history of this box's shells is kept only until it ends, and "
                  "it has no " PROJECT_MARKER "%s; pinfold doctor says what would give it mounts",
                  shares ? " and no remote 'host'" : "");
-    if (!none && shares && pid > 0 &&
+    if (!none && shares && pid > 0 && !host_remote_is_served(&shelf, used_box.word) &&
         host_remote_serve(&shelf, checkout, used_box.word, used_box.options, (int)pid, why, sizeof why) < 0)
         complain("%s", why);
 }
@@ -227,10 +273,10 @@ static bool prepare(const struct ask *a, const char *real)
     if ((a->branch && branch_provision(&asked) < 0) ||
         project_box(checkout, a->branch, true, &used_box, why, sizeof why) < 0) {
         if (a->branch && strstr(why, " remap: ")) /* no option of these verbs lets it go */
-            complain(
-                "%s: a branch's box has its worktree at a path of its own, which takes a mount, and none can be made "
-                "here (pinfold doctor says what would allow it); without --branch the box works in the checkout",
-                verb_said);
+            complain("%s: a branch's box shows its worktree at another path, which needs a mount, and nothing can be "
+                     "mounted here (pinfold doctor says what would allow it); without --branch the box works in the "
+                     "checkout",
+                     verb_said);
         else
             complain("%s: %s", verb_said, why);
         return false;
@@ -240,7 +286,7 @@ static bool prepare(const struct ask *a, const char *real)
 
 bool project_session_of(struct ask *a, const char *real)
 {
-    if ((a->image.build && image_of_project(a, real) != STATUS_YES) || !prepare(a, real))
+    if ((a->image.build && image_of_project(a, real) != STATUS_YES) || !prepare(a, real) || !bring_agents(a))
         return false;
     if (used_box.ports[0] && !a->quiet)
         complain("note: " PROJECT_SEED
@@ -270,7 +316,7 @@ bool project_branch_run(struct ask *a)
     }
     if (!prepare(a, real))
         return false;
-    for (size_t i = 0; i < used_box.n_options; i++) {
+    for (size_t i = 0; i < used_box.n_own; i++) {       /* this agent has its own, and needs no other's */
         if (!same(used_box.options[i].name, "storage")) /* of sessions */
             a->policy[a->n_policy++] = used_box.options[i];
     }

@@ -45,7 +45,8 @@ static int print_command(const struct ask *a, const char *title)
 static void print_more(enum pinfold_explain_format format)
 {
     if (format == PINFOLD_EXPLAIN_BRIEF)
-        (void)print("\nFor every built-in name, the directories made first and the steps: pinfold explain --verbose\n");
+        (void)print(
+            "\nFor every built-in name, the directories created first and the steps: pinfold explain --verbose\n");
 }
 
 static int print_plan(struct ask *a, enum pinfold_explain_format format)

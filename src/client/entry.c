@@ -9,6 +9,7 @@
 #include "backends/native/native.h"
 #include "base/str.h"
 #include "doctor/attack.h"
+#include "doctor/doctor.h"
 #include "client/server.h"
 #include "supervisor/network/apart.h"
 #include "run/agent/agent_own.h"
@@ -51,6 +52,16 @@ bool entry_agent_owns(const char *name, const char *option)
 int entry_agent_begin(const struct agent_begin *ask, struct agent_begun *ret, struct pinfold_error *error)
 {
     return agent_start_begin(ask, ret, error);
+}
+
+int entry_dangers_report(struct pinfold_report **ret, struct pinfold_error *error)
+{
+    return doctor_dangers_report(ret, error);
+}
+
+int entry_agent_keep(struct agent_begun *b, int pid, struct pinfold_error *error)
+{
+    return agent_start_keep(b, pid, error);
 }
 
 const char *entry_agent_after(struct agent_begun *b)

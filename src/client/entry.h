@@ -13,6 +13,8 @@ bool entry_agent_known(const char *name);
 bool entry_agent_owns(const char *name, const char *option);
 int entry_agent_begin(const struct agent_begin *ask, struct agent_begun *ret, struct pinfold_error *error);
 void entry_agent_end(struct agent_begun *b);
+int entry_dangers_report(struct pinfold_report **ret, struct pinfold_error *error); /* parts of doctor's */
+int entry_agent_keep(struct agent_begun *b, int pid, struct pinfold_error *error);
 /* An agent that a file defines (run/agent/agent_own.h); `why` gets the sentence when it returns NULL. */
 const char *entry_agent_define(const char *file, char *why, size_t room);
 const char *entry_agent_after(struct agent_begun *b);

@@ -235,6 +235,12 @@ static void check_box(struct doctor_report *r)
         check(r, CHECK_PART, "box", "this runs in a pinfold box, whose guard enforces the rules of boxes in it", NULL);
         return;
     }
+    if (r->facts.around && r->facts.tier == TIER_LANDLOCK && r->facts.landlock_abi >= 2) {
+        check(r, CHECK_PART, "box",
+              "this runs in a pinfold box: commands of pinfold run share it, confined further by Landlock",
+              "for a box of their own start that one with --allow-nested-userns");
+        return;
+    }
     if (nested_in_box()) {
         check(r, CHECK_NO, "box", "this already runs in a pinfold box", "run doctor outside");
         return;
@@ -329,7 +335,7 @@ static void print_secrets(const struct doctor_report *r, struct buf *out)
     if (s->n)
         buf_text(out, "      -> hide what a command does not need: --hide PATH, or files.hide in a policy\n");
     if (s->hidden)
-        buf_printf(out, "      %zu others are hidden.\n", s->hidden);
+        buf_printf(out, "      %zu %s hidden.\n", s->hidden, s->hidden == 1 ? "other is" : "others are");
     if (s->cut)
         buf_text(out, "      Not everything was looked at: the tree is too large.\n");
 }
@@ -591,6 +597,27 @@ int pinfold_doctor(enum pinfold_explain_format format, int verify, char **ret, s
     }
     int given = give(&out, ret, error);
     return given < 0 ? given : r;
+}
+
+/* What a box here could read and what git would run, as in the whole report, without a look at the machine and its engines. */
+int doctor_dangers_report(struct pinfold_report **ret, struct pinfold_error *error)
+{
+    auto_arena struct arena *mem = arena_new(MAX_DOCTOR);
+    struct pinfold_report *values = report_new();
+    struct doctor_report report = {.mem = mem};
+    struct err e = {0};
+    int r = !mem || doctor_git(mem, getenv("HOME"), &report.git) < 0 ||
+                    doctor_secrets(mem, getenv("HOME"), &report.secrets) < 0
+                ? err_sys(&e, ERR_SYSTEM, ENOMEM, "doctor")
+                : 0;
+    if (r == 0 && values) {
+        struct json *j = &JSON_TREE(&values->values);
+        json_object(j, NULL);
+        git_json(&report, j);
+        secrets_json(&report, j);
+        json_object_end(j);
+    }
+    return report_give(values, r, &e, ret, error);
 }
 
 int pinfold_doctor_report(int verify, struct pinfold_report **ret, struct pinfold_error *error)

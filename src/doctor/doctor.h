@@ -64,3 +64,7 @@ int doctor_foreign(struct arena *mem, const char *top, struct foreign_files *ret
 int verify_box(struct arena *mem, struct verdict **ret, size_t *ret_n, struct err *e);
 /* Starts one box with the default policy that does nothing; microseconds of the whole, and what was lost. */
 int try_box(struct arena *mem, uint64_t *ret_us, features *ret_lost, const char **ret_how, struct err *e);
+
+struct pinfold_report;
+struct pinfold_error;
+int doctor_dangers_report(struct pinfold_report **ret, struct pinfold_error *error);

@@ -100,6 +100,15 @@ static void take_file(struct secret_walk *w, int dir, const char *name, const ch
         *slot = (struct secret_file){path, what, w->above};
 }
 
+/* As the directory says; not every file system does. DT_UNKNOWN: it is gone. */
+static unsigned char type_of(int dir, const struct dirent *e)
+{
+    struct stat st;
+    if (e->d_type != DT_UNKNOWN)
+        return e->d_type;
+    return fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? DT_UNKNOWN : IFTODT(st.st_mode);
+}
+
 static void walk_names(struct secret_walk *w, int parent, const char *name, const char *path, unsigned depth)
 {
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -114,15 +123,15 @@ static void walk_names(struct secret_walk *w, int parent, const char *name, cons
             break;
         }
         w->names--;
-        struct stat st;
-        if (is_generated(e->d_name) || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        const unsigned char type = is_generated(e->d_name) ? DT_SOCK : type_of(dirfd(d), e);
+        if (type != DT_REG && type != DT_DIR)
             continue;
         const char *here = path_join(w->mem, path, e->d_name);
-        if (here && S_ISREG(st.st_mode))
+        if (here && type == DT_REG)
             take_file(w, dirfd(d), e->d_name, here);
-        else if (here && S_ISDIR(st.st_mode) && depth > 1 && !(w->above && same(here, w->all->workspace)))
+        else if (here && type == DT_DIR && depth > 1 && !(w->above && same(here, w->all->workspace)))
             walk_names(w, dirfd(d), e->d_name, here, depth - 1);
-        else if (S_ISDIR(st.st_mode) && depth <= 1)
+        else if (type == DT_DIR && depth <= 1)
             w->all->cut |= !w->above;
     }
     (void)closedir(d);

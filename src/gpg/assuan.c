@@ -65,7 +65,7 @@ static void parse_info(struct str rest, struct gpg_request *r)
         snprintf(r->line, sizeof r->line, "GETINFO cmd_has_option %.*s %.*s\n", (int)command.n, command.p,
                  (int)option.n, option.p);
     } else {
-        refuse(r, "a question about the agent");
+        refuse(r, "a question about the agent itself");
     }
 }
 
@@ -100,7 +100,7 @@ static void parse_have(struct str rest, struct gpg_request *r)
         r->what = GPG_HAVE;
         r->grips = rest;
     } else {
-        refuse(r, "a list of keys that is none");
+        refuse(r, "a malformed list of keys");
     }
 }
 
@@ -112,7 +112,7 @@ static void parse_about(struct str rest, const char *command, struct gpg_request
     while (str_is(word, "--no-data") || str_is(word, "--ssh-fpr") || str_is(word, "--"))
         word = word_of(&rest);
     if (!is_grip(word) || word_of(&rest).n) {
-        refuse(r, "a question about keys that names none");
+        refuse(r, "a question about keys that names no single key");
         return;
     }
     r->what = GPG_ABOUT;
@@ -124,7 +124,7 @@ static void parse_key(struct str rest, struct gpg_request *r)
 {
     const struct str word = word_of(&rest);
     if (!is_grip(word) || word_of(&rest).n) {
-        refuse(r, "a key that is no keygrip");
+        refuse(r, "a key that is not a keygrip");
         return;
     }
     r->what = GPG_KEY;
@@ -144,7 +144,7 @@ static void parse_hash(struct str rest, struct gpg_request *r)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         named = named || str_is(how, names[i]);
     if ((!number && !named) || !is_hex(hash) || hash.n < 40 || hash.n > 128 || hash.n % 2 || word_of(&rest).n) {
-        refuse(r, "something to sign that is no hash");
+        refuse(r, "data to sign that is not a hash");
         return;
     }
     r->what = GPG_HASH;
@@ -180,7 +180,7 @@ void gpg_request_parse(struct str line, struct gpg_request *ret)
                                             "KEYATTR",
                                             "PKAUTH",
                                             "DIVERT"};
-    *ret = (struct gpg_request){.what = GPG_REFUSED, .why = "a request that is none", .name = STR("request")};
+    *ret = (struct gpg_request){.what = GPG_REFUSED, .why = "a malformed request", .name = STR("request")};
     if (line.n > GPG_MAX_LINE || memchr(line.p ? line.p : "", 0, line.n) || memchr(line.p ? line.p : "", '\n', line.n))
         return;
     struct str rest = line;
@@ -188,7 +188,7 @@ void gpg_request_parse(struct str line, struct gpg_request *ret)
     for (size_t i = 0; i < sizeof dangerous / sizeof *dangerous; i++) {
         if (str_is(command, dangerous[i])) {
             ret->name = str_of(dangerous[i]);
-            ret->why = "something else than a signature";
+            ret->why = "a request other than signing";
             return;
         }
     }

@@ -393,6 +393,10 @@ static void workers_serve(struct guard *g)
 {
     struct shared *s = g->shared;
     unsigned score = 0, calls = 0;
+    const bool handed = g->handed;
+    g->handed = false;
+    if (handed)
+        serve_one(g);
     for (;;) {
         if (!g->leader && !token_wait(g))
             return;
@@ -507,6 +511,8 @@ static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena
     g->report = ask->report;
     g->files = ask->files;
     g->serve = workers_serve;
+    g->n = ask->first;
+    g->handed = ask->first.id != 0;
     g->init_pidfd = ask->init_pidfd;
     g->own_text = ask->text ? ask->text : guard_text();
     g->self_fd = g->token = g->summon = g->children = g->lent = g->mounts_fd = -1;
@@ -580,7 +586,7 @@ int guard_serve(const struct guard_ask *ask)
         (void)sys_send_fd(ask->begun, "", 1, -1, 0);
         (void)sys_close(ask->begun);
     }
-    if (!guard_asked(ask))
+    if (!ask->first.id && !guard_asked(ask))
         return guard_end_of_init(ask->init_pidfd);
     auto_arena struct arena *mem = arena_new(RULES_MAX);
     if (!mem)

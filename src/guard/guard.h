@@ -5,6 +5,7 @@
  * something else enforces the rule.
  */
 #pragma once
+#include <linux/seccomp.h>
 #include <stdint.h>
 #include "protocol/guard_table.h"
 #include "protocol/step.h"
@@ -22,6 +23,7 @@ struct guard_ask {
     int begun;      /* SOCK_SEQPACKET, owned: gets a byte once the guard is ready for commands; -1: nobody waits */
     void (*files)(struct guard *g, int socket); /* guard_files, or NULL if the file API is not used */
     uint64_t text; /* where this program's texts are in the memory of pid 1, if not where they are here; or 0 */
+    struct seccomp_notif first; /* a call that was received already; id 0: none */
 };
 
 /* Serves until pid 1 has ended; forks workers as needed. Returns pid 1's wait status, or -errno. */

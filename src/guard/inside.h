@@ -20,6 +20,13 @@
 
 /* dispatch.c: waits until something is to be judged; false: the box has ended. */
 bool guard_asked(const struct guard_ask *ask);
+struct guard_beginning { /* of the first command of a monitored box; zero at first (begin.c) */
+    bool executed;
+    pid_t tid;
+    uint64_t opens; /* the instruction of its loader */
+};
+/* Whether a call is part of that beginning, and may go on without a look. Only the numbers of the call are read. */
+bool guard_begins(struct guard_beginning *b, const struct guard_ask *ask, const struct seccomp_notif *n);
 /* Waits for pid 1, which has ended or is about to; its wait status, or -errno. */
 int guard_end_of_init(int init_pidfd);
 /* target.c: where the texts of this program begin. */
@@ -122,6 +129,7 @@ struct shared {
     struct repeated {
         uint32_t key, times, told; /* key 0: unused entry */
     } repeated[REPEATED_MAX];      /* calls of a monitored box that failed (calls/monitor.c) */
+    bool repeats;                  /* whether there ever was one of these: what was never used takes no memory */
     _Atomic uint32_t moves; /* renames, links and modes in it: a name may mean something else since (calls/quiet.c) */
 };
 
@@ -262,6 +270,7 @@ struct guard {
     uint64_t seed;
     uint32_t served; /* calls, by the main worker while no other leads (workers_apart()) */
     bool quick;      /* the last call was one of which there was nothing to tell */
+    bool handed;     /* `n` was received before this process began */
     bool alone;      /* the last call that was to be received was none: maybe no process with the filter is left */
     /* The call being served. */
     uint32_t moves; /* shared.moves when it was looked at */

@@ -8,12 +8,15 @@
  */
 #include "guard/supervise.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include "base/str.h"
 #include "guard/inside.h"
 #include "runtime/text.h"
 #include "sys/fault.h"
 #include "sys/fd.h"
+#include "sys/notify.h"
+#include "sys/poll.h"
 #include "sys/process.h"
 
 #define GUARD_OPTION "--guard-process" /* not to be taken for the option --guard */
@@ -23,6 +26,7 @@ struct guard_handed { /* at the beginning of the memfd; the plan follows */
     int notify, host_proc, report, init_pidfd, begun;
     uint32_t plan_bytes;
     uint64_t text;
+    struct seccomp_notif first; /* id 0: none */
     struct builder_end end;
 };
 static const char handed_mark[8] = "guarded";
@@ -65,6 +69,7 @@ static int become(const struct guard_ask *ask, const struct builder_end *end, in
                              .begun = ask->begun,
                              .plan_bytes = ask->plan->bytes,
                              .text = guard_text(),
+                             .first = ask->first,
                              .end = *end};
     const int memory = sys_memory("pinfold-guard");
     const int fds[] = {h.notify, h.host_proc, h.report, h.init_pidfd, h.begun, memory};
@@ -77,18 +82,41 @@ static int become(const struct guard_ask *ask, const struct builder_end *end, in
     return e < 0 ? e : execute(program, memory);
 }
 
+/* Waits until there is something for the guard to do; false: the box has ended. A call that was received for that is in `ask->first`. */
+static bool asked(struct builder *b, struct guard_ask *ask)
+{
+    const bool begins = (b->plan->filter & (FILTER_MONITOR | FILTER_READS)) == FILTER_MONITOR;
+    struct guard_beginning beginning = {0};
+    if (begins)
+        (void)sys_notify_flags(ask->notify, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP); /* Linux 6.6 */
+    while (guard_asked(ask)) {
+        struct pollfd p = {.fd = ask->notify, .events = POLLIN};
+        if (!begins || sys_poll_ms(&p, 1, 0) <= 0 || !(p.revents & POLLIN))
+            return true;
+        ask->first = (struct seccomp_notif){0};
+        if (sys_notify_receive(ask->notify, &ask->first) < 0)
+            continue; /* the caller has died */
+        if (!guard_begins(&beginning, ask, &ask->first))
+            return true;
+        (void)sys_notify_answer(ask->notify, ask->first.id, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
+        ask->first = (struct seccomp_notif){0};
+        builder_settle_in_time(b, ask->notify, ask->init_pidfd);
+    }
+    return false;
+}
+
 int guard_supervise(struct builder *b, int notify, int host_proc, int init)
 {
-    const struct guard_ask ask = {.plan = b->plan,
-                                  .notify = notify,
-                                  .host_proc = host_proc,
-                                  .report = b->report,
-                                  .files = guard_files,
-                                  .init_pidfd = init,
-                                  .begun = b->pass[0]};
+    struct guard_ask ask = {.plan = b->plan,
+                            .notify = notify,
+                            .host_proc = host_proc,
+                            .report = b->report,
+                            .files = guard_files,
+                            .init_pidfd = init,
+                            .begun = b->pass[0]};
     if (b->program < 0)
         return guard_serve(&ask);
-    if (!(b->plan->filter & FILTER_READS) && !guard_asked(&ask))
+    if (!(b->plan->filter & FILTER_READS) && !asked(b, &ask))
         return guard_end_of_init(init);
     int e = builder_yield(b);
     const struct builder_end end = builder_end(b);
@@ -125,7 +153,8 @@ void guard_main(int argc, char **argv, const char *name)
                                   .files = guard_files,
                                   .init_pidfd = h->init_pidfd,
                                   .begun = h->begun,
-                                  .text = h->text};
+                                  .text = h->text,
+                                  .first = h->first};
     int e = builder_resume(&h->end);
     (void)sys_prctl(PR_SET_NAME, (unsigned long)name, 0, 0, 0); /* it was executed under a number */
     builder_finish(&h->end, e < 0 ? e : guard_serve(&ask));

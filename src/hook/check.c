@@ -221,7 +221,7 @@ static bool judge_path(const char *path, bool writes, const char *project, struc
     struct stat st;
     if (!real_path(path, real)) {
         v->answer = REFUSE;
-        snprintf(v->why, sizeof v->why, "pinfold: '%.1000s' is no path that can be judged", path);
+        snprintf(v->why, sizeof v->why, "pinfold: cannot judge the path '%.1000s'", path);
         return true;
     }
     const enum agents whose = is_agents(real);
@@ -294,8 +294,8 @@ static bool judge_said(const char *said, const char *cwd, bool writes, const cha
     static char path[2 * PATH_MAX];
     if (has_blank_ends(said)) {
         v->answer = REFUSE;
-        snprintf(v->why, sizeof v->why,
-                 "pinfold: '%.1000s' is no path that can be judged: it begins or ends with a blank", said);
+        snprintf(v->why, sizeof v->why, "pinfold: cannot judge the path '%.1000s': it begins or ends with a blank",
+                 said);
         return true;
     }
     whole_path(said, cwd, true, path);
@@ -319,7 +319,7 @@ static bool judge(const json_t *question, struct hook_verdict *v)
     const json_t *input = json_object_get(question, "tool_input");
     static char project[PATH_MAX], why[2 * PATH_MAX];
     if (!tool || !cwd || cwd[0] != '/' || !json_is_object(input)) {
-        hook_say("the agent asks in a form that is not known");
+        hook_say("the agent's question has an unknown form");
         return false;
     }
     if (same(tool, "Bash")) {
@@ -333,7 +333,7 @@ static bool judge(const json_t *question, struct hook_verdict *v)
         if ((!said || !*said) && !tools[i].writes)
             said = cwd; /* Grep and Glob: the current directory */
         if (!said || strlen(said) >= PATH_MAX || strlen(cwd) >= PATH_MAX) {
-            hook_say("%s has no path that can be judged", tool);
+            hook_say("%s has no path to judge", tool);
             return false;
         }
         if (!hook_project(project, why, sizeof why)) {

@@ -25,6 +25,32 @@ static bool is_there(const char *directory, const char *name, char ret[PATH_MAX 
 }
 
 /*
+ * What a line of the .gitignore at the top says of a name there: 1: it is ignored; -1: it may not be, after all; 0: nothing. A box can
+ * write the file, so a line that git and ripgrep could read in another way than this never counts as the first.
+ */
+static int said_by_line(char *line, const char *name)
+{
+    const bool back = line[0] == '!';
+    char *at = line + back;
+    size_t n = strcspn(at, "\n");
+    if (line[0] == '#')
+        return 0;
+    n -= n && at[n - 1] == '\r';
+    while (n && at[n - 1] == ' ')
+        n--;
+    n -= back && n && at[n - 1] == '/'; /* a directory of that name */
+    at[n] = 0;
+    at += at[0] == '/';
+    bool plain = true;
+    for (const char *c = at; *c; c++)
+        plain = plain && *c > ' ' && *c < 0x7f && !strchr("\\[{", *c);
+    if (!at[0] || (plain && strchr(at, '/') && strncmp(at, "**", 2) != 0)) /* of something below */
+        return 0;
+    const bool fits = plain && !strchr(at, '/') && fnmatch(at, name, 0) == 0;
+    return back ? -(fits || !plain || strchr(at, '/')) : fits;
+}
+
+/*
  * Whether the project's own .gitignore names a file at its top, by a line of one name; the last line that fits decides. In a
  * repository only, and without the files that ripgrep takes before it.
  */
@@ -39,11 +65,12 @@ static bool git_ignores(const char *project, const char *path)
         return false;
     FILE *f = is_there(project, ".gitignore", file, &st) && S_ISREG(st.st_mode) ? fopen(file, "re") : NULL;
     while (f && fgets(line, sizeof line, f)) {
-        char *at = line + (line[0] == '!');
-        at[strcspn(at, " \t\r\n")] = 0;
-        at += at[0] == '/';
-        if (at[0] && fnmatch(at, name, FNM_PATHNAME) == 0)
-            ignored = line[0] != '!';
+        if (!strchr(line, '\n') && !feof(f)) { /* longer than a name: where it ends is not known here */
+            ignored = false;
+            break;
+        }
+        int said = said_by_line(line, name);
+        ignored = said ? said > 0 : ignored;
     }
     if (f)
         (void)fclose(f);

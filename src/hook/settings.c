@@ -94,13 +94,13 @@ static int read_settings(const struct hook_ask *a, struct hook_settings *s)
     if (fd < 0 || fstat(fd, &st) < 0)
         return hook_wrong("cannot read '%s': %s", s->path, strerror(errno));
     if (!S_ISREG(st.st_mode) || st.st_size > SETTINGS_MAX)
-        return hook_wrong("'%s' is no file of settings; nothing is changed", s->path);
+        return hook_wrong("'%s' is not a settings file; nothing is changed", s->path);
     s->there = true;
     s->mode = st.st_mode & 07777;
     s->json = json_loadfd(fd, JSON_REJECT_DUPLICATES, &why);
     if (!json_is_object(s->json)) {
         char place[256];
-        snprintf(place, sizeof place, "%s (line %d)", s->json ? "it is no JSON object" : why.text, why.line);
+        snprintf(place, sizeof place, "%s (line %d)", s->json ? "it is not a JSON object" : why.text, why.line);
         json_decref(s->json);
         s->json = NULL;
         return hook_wrong("'%s' cannot be understood: %s; nothing is changed", s->path, place);
@@ -175,7 +175,7 @@ static void take_prefix_out(json_t *settings)
         (void)json_object_del(settings, "env");
 }
 
-/* The object under `key`, made if there is none; NULL if something else stands there. */
+/* The object under `key`, made if there is none; NULL if something else is there. */
 static json_t *object_at(json_t *in, const char *key)
 {
     json_t *at = json_object_get(in, key);
@@ -225,7 +225,7 @@ int hook_install(const struct hook_ask *a)
         return hook_wrong(
             "agent-shell is not installed beside this program; install pinfold first: scripts/install.sh");
     if (!is_plain(shell))
-        return hook_wrong("'%s' has characters that Claude Code does not take in a prefix; install pinfold elsewhere",
+        return hook_wrong("'%s' has characters that Claude Code does not accept in a prefix; install pinfold elsewhere",
                           shell);
     if ((r = read_settings(a, &s)) != STATUS_DONE)
         return r;
@@ -245,7 +245,7 @@ int hook_install(const struct hook_ask *a)
         if (r == STATUS_DONE && !again && !a->dry_run)
             puts("Claude Code's commands now run in the box of the project in which it is started. Its file tools do "
                  "not: "
-                 "they are judged by the same policy. Start it anew.");
+                 "they are judged by the same policy. Restart it.");
     }
     json_decref(s.json);
     return fflush(stdout) == 0 ? r : STATUS_NOT;

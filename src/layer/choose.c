@@ -30,7 +30,7 @@ static const char *git_why_not(const struct change *c, bool exact)
                : exact  ? NULL
                         : "git obeys it; to apply it, name this path itself";
     default:
-        return "it is below a .git that is none as git writes it, which is not applied";
+        return "it is below a .git that is not a repository as git makes them, which is not applied";
     }
 }
 

@@ -80,7 +80,7 @@ static const char *differs_inside(const struct layer_trees *base, const struct l
     if (content < 0 || attributes < 0)
         return "it cannot be read on both sides";
     return !content      ? "its content there is not what the box began with"
-           : !attributes ? "its attributes there are others"
+           : !attributes ? "its attributes differ there"
                          : NULL;
 }
 
@@ -90,20 +90,20 @@ static const char *differs_there(const struct layer_trees *base, const struct la
 {
     const struct layer_object *before = &b->old, *there = &c->old;
     if (!before->mode)
-        return there->mode ? "something else stands there" : NULL;
+        return there->mode ? "something else is there" : NULL;
     if (!there->mode)
         return "it is not there";
     if ((before->mode & S_IFMT) != (there->mode & S_IFMT) || before->node != there->node ||
         !same(b->old_link, c->old_link))
-        return "it is something else there than what the box began with";
+        return "it is not of the type there that the box began with";
     const bool directory = object_is(before, S_IFDIR);
     if (object_is(before, S_IFLNK) || (directory && (b->kind == CHANGE_DELETED || b->what & CHANGED_TYPE)))
         return NULL;
     if (before->uid != there->uid || before->gid != there->gid)
-        return "its owner there is another";
+        return "its owner differs there";
     const uint32_t other = before->mode ^ there->mode;
     if (other && (directory || b->what & CHANGED_MODE || other & 07000))
-        return "its permissions there are others";
+        return "its permissions differ there";
     return directory || object_is(before, S_IFREG) ? differs_inside(base, t, b) : NULL;
 }
 
@@ -120,10 +120,9 @@ static int refuse_applied(const struct layer_trees *base, const struct changes *
         if (object_is(&c->old, S_IFDIR) && object_is(&c->new, S_IFDIR))
             continue;
         if (path_wanted(path, paths, NULL) && ledger_find(&ledger, path) && !changes_find(from, path) &&
-            outcome_refuse(
-                mem, ret, path,
-                "it is in the workspace already, so what the box began with is not known any more; take that "
-                "back first: pinfold undo") < 0)
+            outcome_refuse(mem, ret, path,
+                           "it is in the workspace already, so what the box began with is no longer known; take that "
+                           "back first: pinfold undo") < 0)
             return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s: cannot apply it", base->id);
     }
     return r;

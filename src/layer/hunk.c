@@ -46,7 +46,7 @@ static const char *why_whole(const struct change *c)
     if (c->kind != CHANGE_EDITED)
         return c->kind == CHANGE_ADDED ? "it is new" : "it is deleted";
     if (!object_is(&c->old, S_IFREG) || !object_is(&c->new, S_IFREG))
-        return "it is no file, or was none";
+        return "it is not a file, or was not one";
     if (c->what != CHANGED_CONTENT)
         return "more than its content changes";
     if (c->linked || c->old.links > 1 || c->new.links > 1)
@@ -165,7 +165,8 @@ static int make_part(const struct layer_trees *t, struct change *c, const char *
     if (r == 0 && !take)
         r = -ENOMEM;
     if (r == 0 && !take_numbers(numbers, s.n, take))
-        return err_say(e, ERR_POLICY, "'%.300s' has %zu hunks, and '%.100s' are none of them", c->path, s.n, numbers);
+        return err_say(e, ERR_POLICY, "'%.300s' has %zu hunks; '%.100s' does not name any of them", c->path, s.n,
+                       numbers);
     if (r == 0)
         lines_merge(&s.diff, s.hunks, s.n, take, &content);
     if (r == 0)

@@ -12,8 +12,10 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-#define LAYERS          "layers" /* in the state directory */
-#define LAYER_STACK_MAX 8        /* layers that one stands on */
+#define LAYERS           "layers" /* in the state directory */
+#define LAYER_VERIFY     "verify" /* in a layer: whose hooks judge its commits when it is applied (git.verify) */
+#define LAYER_VERIFY_MAX (1 << 20)
+#define LAYER_STACK_MAX  8 /* layers that one stands on */
 
 /* An open layer; texts are in the arena of the caller. */
 struct layer {

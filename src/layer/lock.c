@@ -27,7 +27,7 @@ int layer_boot(char boot[40])
 /* Shared at first: one that is only looked at is not in use. */
 int layer_lock_file(int dir)
 {
-    return openat(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return openat(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 }
 
 static int lock_layer(const struct layer *l, int how, int *ret_lock, struct err *e)
@@ -79,6 +79,6 @@ bool layer_is_doubtful(const struct layer *l)
 
 bool layer_is_used(const struct layer *l)
 {
-    auto_fd int fd = openat(l->dir, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    auto_fd int fd = openat(l->dir, "lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }

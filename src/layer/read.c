@@ -433,7 +433,7 @@ static int directory(struct layer_reading *r, const struct level *l, const char 
                           .bare_part = l->bare && in_bare_directory(name),
                           .depth = l->depth + 1};
     if (below.depth > LAYER_DEPTH_MAX)
-        return unread(r, path, -ENAMETOOLONG, "it lies too deep for what is in it to be read");
+        return unread(r, path, -ENAMETOOLONG, "it is nested too deeply to be read");
     own_fd int up = object_open(l->up, name, S_IFDIR);
     own_fd int under = -1;
     struct layer_object inside;

@@ -231,9 +231,8 @@ static int take_up(const char *state, struct layer_held *l, struct arena *mem, s
                         "use another name");
     if (stat(layer->workspace, &st) < 0 || st.st_dev != layer->device || st.st_ino != layer->ino)
         return err_hint(e,
-                        err_say(e, ERR_REFUSED,
-                                "--cow=%s: '%s' is not the directory any more that the layer was made of", l->ask.name,
-                                layer->workspace),
+                        err_say(e, ERR_REFUSED, "--cow=%s: '%s' is no longer the directory that the layer was made of",
+                                l->ask.name, layer->workspace),
                         "remove the layer: pinfold discard");
     if (layer_is_doubtful(layer))
         return err_hint(e,

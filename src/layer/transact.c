@@ -216,7 +216,7 @@ static int stage_op(struct transacting *r, size_t i)
         refuse_op(r, op, e == -ESTALE || e == -ENOENT || e == -E2BIG ? 0 : e,
                   e == -ESTALE || e == -ENOENT ? "the box changed it at this moment; try again"
                   : e == -E2BIG                ? "its attributes do not fit on the workspace's file system"
-                  : e == -EPERM                ? "its type or owner cannot be made here"
+                  : e == -EPERM                ? "its type or owner cannot be created here"
                                                : "cannot be copied");
         return 0;
     }
@@ -471,9 +471,10 @@ static void act(struct transacting *r, size_t i)
     own_fd int dir = object_parent(r->t->workspace, op->path, &last);
     if (dir < 0) {
         refuse_op(r, op, dir == -ENOENT || dir == -ELOOP || dir == -ENOTDIR ? 0 : dir,
-                  dir == -ENOENT                     ? "the directory that holds it is not there"
-                  : dir == -ELOOP || dir == -ENOTDIR ? "the directory that holds it is a link or no directory any more"
-                                                     : "cannot be reached");
+                  dir == -ENOENT ? "the directory that holds it is not there"
+                  : dir == -ELOOP || dir == -ENOTDIR
+                      ? "the directory that holds it has become a link, or is no longer a directory"
+                      : "cannot be reached");
         return;
     }
     if (op->kind == OP_CREATE)

@@ -49,7 +49,7 @@ int learn_answers(struct learn *l, const char *name, const char *text, struct pi
         if (!rule && !arena_failed(l->mem))
             return learn_fail(
                 error, EINVAL,
-                "%s:%u: '%.*s' is no rule; write KEY: VALUE with files.rw, files.ro, net.allow, net.reach, "
+                "%s:%u: '%.*s' is not a rule; write KEY: VALUE with files.rw, files.ro, net.allow, net.reach, "
                 "net.unix_sockets, guard_names.allow or allow_nested_userns",
                 name, at, STR_SAID(words));
         struct learn_line *to = arena_push(l->mem, &l->lines, &l->n_lines, sizeof *l->lines);

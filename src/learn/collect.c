@@ -88,7 +88,7 @@ static size_t take(struct learn *l, const struct pinfold_denial *d, const char *
         return SIZE_MAX;
     }
     if (!learn_can_write(value)) {
-        learn_leave(l, action, d->target, "its name has characters that a policy reads as something else", NULL);
+        learn_leave(l, action, d->target, "its name has characters that have another meaning in a policy", NULL);
         return SIZE_MAX;
     }
     struct learn_rule *rule = learn_rule_of(l, option, value);

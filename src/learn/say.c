@@ -80,7 +80,7 @@ static void put_left(const struct learn *l, struct buf *out)
         buf_text(out, left->rule ? "; only its own line in --answers allows it\n" : "\n");
     }
     if (l->not_kept)
-        buf_printf(out, "# and %llu refusals more than were kept\n", (unsigned long long)l->not_kept);
+        buf_printf(out, "# and %llu more refusals, which were not kept\n", (unsigned long long)l->not_kept);
 }
 
 static void put_kept(const struct learn *l, struct buf *out)
@@ -99,7 +99,7 @@ void learn_words(const struct learn *l, struct buf *out)
 {
     bool some = any(l, LEARN_ALLOW, false) || any(l, LEARN_OPEN, false) || any(l, LEARN_OPEN, true);
     buf_printf(out, "# %u pass%s, the last with status %d%s\n", l->passes, l->passes == 1 ? "" : "es", l->status,
-               l->untried ? "; the last answers were not tried any more (--passes)" : "");
+               l->untried ? "; the last answers were not tried (--passes)" : "");
     if (any(l, LEARN_ALLOW, false))
         put_rules(l, LEARN_ALLOW, false, "+ ", out);
     if (any(l, LEARN_OPEN, false)) {

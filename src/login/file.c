@@ -23,7 +23,7 @@ void login_text_free(struct login_text *t)
 static int why_not(const struct login_ask *a, const struct stat *st, struct err *e)
 {
     if (!S_ISREG(st->st_mode))
-        return err_say(e, ERR_REFUSED, "the login in %s is not touched: it is no regular file", a->shown);
+        return err_say(e, ERR_REFUSED, "the login in %s is not touched: it is not a regular file", a->shown);
     if (st->st_uid != geteuid())
         return err_say(e, ERR_REFUSED, "the login in %s is not touched: the file belongs to another user", a->shown);
     if (st->st_nlink > 1)
@@ -46,7 +46,7 @@ int login_file_read(const struct login_ask *a, bool optional, struct login_text 
                        "the login in %s is not touched: it is a link; put the file itself there to have it renewed",
                        a->shown);
     if (fd < 0 && errno == ENXIO)
-        return err_say(e, ERR_REFUSED, "the login in %s is not touched: it is no regular file", a->shown);
+        return err_say(e, ERR_REFUSED, "the login in %s is not touched: it is not a regular file", a->shown);
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot read the login in %s", a->shown);
     int r = why_not(a, &st, e);

@@ -153,7 +153,7 @@ int own_take_agents(const struct login_ask *a, struct err *e)
         struct agent_lock *l = &agents[i];
         *l = (struct agent_lock){.dir = -1};
         if (!place_of(a->locks[i], l))
-            return err_say(e, ERR_POLICY, "the lock '%s' of the login in %s is no name in or beside its directory",
+            return err_say(e, ERR_POLICY, "the lock '%s' of the login in %s is not a name in or beside its directory",
                            a->locks[i], a->shown);
         int no = prepare(i, l);
         if (no == 0)

@@ -47,10 +47,10 @@ static int reread(struct renewal *r, struct err *e)
     wipe(&r->token);
     r->login = now;
     if (!text_is_object(login_view(&now)))
-        return err_say(e, ERR_POLICY, "the login in %s is not renewed: it is no JSON object", r->a->shown);
+        return err_say(e, ERR_POLICY, "the login in %s is not renewed: it is not a JSON object", r->a->shown);
     r->token = text_get(login_view(&now), r->a->refresh);
     if (!r->token) {
-        (void)err_say(e, ERR_POLICY, "the login in %s has nothing that renews it; log in again", r->a->shown);
+        (void)err_say(e, ERR_POLICY, "the login in %s has no refresh token; log in again", r->a->shown);
         return -ENOKEY;
     }
     text_sum(r->token, r->sum);
@@ -259,7 +259,7 @@ int login_store(const struct login_ask *a, int64_t *ret_expires, struct err *e)
     if (no == 0 && (read_new(&from) < 0 || text_stored(a, login_view(&old), login_view(&from), &text) < 0))
         no =
             old.n && !text_is_object(login_view(&old))
-                ? err_say(e, ERR_POLICY, "the login is not written: %s is no JSON object; move it away first", a->shown)
+                ? err_say(e, ERR_POLICY, "the login is not written: %s is not a JSON object; move it away first", a->shown)
                 : err_say(e, ERR_POLICY, "the login is not written: the box's file is none; log in again");
     if (no == 0)
         no = login_file_reserve(a, text.n, &reserved, e);

@@ -4,17 +4,22 @@
  * guard holds if those rules say it already; otherwise the plan lacks it, and the reason names the first rule that
  * nobody would enforce. Paths are the same in both: only a caller with the outer box's own root is told its rules.
  *
+ * Without user namespaces the inner box is one of the Landlock tier, and that guard performs its calls, too, without that
+ * Landlock: whatever the outer box can write, this one can. So its files hold if it may write all of that.
+ *
  * What is compared can only refuse too much. Rules that restrict are found by their bytes, rules that permit in any case
  * of letters. Pins need no comparison: what they keep in place is either protected or hidden by the outer rules, which
  * have their own, or a mount of this box's, which moves with its directory.
  */
 #include "plan/make.h"
 
+#include <sched.h>
+
 struct around {
     const struct making *m;
     const struct plan_image *image;
     const struct guard_table *table;
-    const char *guard, *hides, *any_depth, *sockets; /* why not; NULL: held */
+    const char *guard, *hides, *any_depth, *sockets, *files; /* why not; NULL: held */
 };
 
 static const char *outer_text(const struct around *a, const struct guard_rule *r)
@@ -292,6 +297,53 @@ static const char *shown_elsewhere(const struct around *a)
     return NULL;
 }
 
+/* Whether this plan has a cache there: its writes go to the outer box's own layer, never to the host's. Where the host has
+   none, it is a link into memory that only caches are in. */
+static bool is_cache_here(const struct making *m, const char *path)
+{
+    if (path_at_or_below(path, LINKED_AT))
+        return true;
+    for (size_t i = 0; i < m->policy->n_paths; i++) {
+        const struct path_rule *r = &m->policy->paths[i];
+        if (r->access == PATH_CACHE && !r->any_depth && !r->pattern && path_at_or_below(path, r->path))
+            return true;
+    }
+    for (size_t i = 0; i < m->n_places; i++) {
+        if (m->places[i].kind == PLACE_CACHE && path_at_or_below(path, m->places[i].dst))
+            return true;
+    }
+    return false;
+}
+
+/* The outer box's memory (/tmp) is shared, a loss of its own; what it can change of the host's, this one may change, too. */
+static void judge_files(struct around *a)
+{
+    const char *workspace = a->m->workspace ? a->m->workspace : "";
+    for (uint32_t i = 0; !a->files && i < a->table->n_rules; i++) {
+        const struct guard_rule *r = &a->table->rules[i];
+        const char *text = outer_text(a, r);
+        bool held = r->kind != GUARD_RULE_ROOT && !(r->kind == GUARD_RULE_PRIVATE && r->flags & GUARD_RULE_KEPT);
+        for (size_t k = 0; !held && k < a->m->n_guards; k++)
+            held = a->m->guards[k].kind == GUARD_RULE_ROOT && path_at_or_below(text, a->m->guards[k].text);
+        if (held || is_cache_here(a->m, text))
+            continue;
+        const bool wider = path_below(workspace, text) && !a->m->policy->workspace_read_only;
+        a->files = WHY(a, "the box around this one can write %s, and inside it nothing takes that away; %s %s", text,
+                       wider ? "use all of it: --workspace" : "allow it here as well: --rw", text);
+    }
+}
+
+/* Where the outer guard opens for reading, Landlock has no part in it: each hidden place must be one of its rules. */
+static void judge_hidden(struct around *a)
+{
+    for (size_t i = 0; a->image->filter & FILTER_READS && !a->hides && i < a->m->n_places; i++) {
+        const struct plan_place *p = &a->m->places[i];
+        if (p->kind == PLACE_HIDE && p->act == ACT_LANDLOCK && !restricted(a, p->dst, 1u << GUARD_RULE_HIDE))
+            a->hides =
+                WHY(a, "the supervisor of the box around this one opens files itself, and does not hide %s", p->dst);
+    }
+}
+
 features around_holds(const struct making *m, const char **ret_why)
 {
     const struct plan_image *image = m->facts->around;
@@ -306,13 +358,23 @@ features around_holds(const struct making *m, const char **ret_why)
     for (size_t i = 0; i < m->n_guards; i++)
         judge_line(&a, &m->guards[i]);
     judge_sockets(&a);
+    judge_files(&a);
+    if (m->facts->tier == TIER_LANDLOCK)
+        judge_hidden(&a);
+    const char *const no_processes =
+        image->namespaces & CLONE_NEWPID ? NULL : "the box around this one has no pid namespace";
+    const char *const no_network =
+        image->namespaces & CLONE_NEWNET ? NULL : "the box around this one has no network namespace";
     const struct {
         features bit;
         const char *why;
     } all[] = {{F(GUARD), a.guard},
                {F(HIDES), a.hides ? a.hides : a.any_depth},
                {F(HIDES_ANY_DEPTH), a.any_depth},
-               {F(UNIX_SOCKETS), a.sockets}};
+               {F(UNIX_SOCKETS), a.sockets},
+               {F(FILES), a.files},
+               {F(SIGNALS), no_processes},
+               {F(ABSTRACT_SOCKETS), no_network}};
     features held = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         const int at = __builtin_ctzll(all[i].bit);

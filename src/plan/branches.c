@@ -1,6 +1,7 @@
 /*
  * git.verify: required in a box that can write the workspace's repository itself: at each path where it can, the guard gets the
- * protected branches (GUARD_RULE_BRANCH), and what is above them stays where it is. A push to the remote `host` needs none of that.
+ * protected branches (GUARD_RULE_BRANCH), and what is above them stays where it is. A push to the remote `host` needs none of that,
+ * nor a linked worktree whose repository the box cannot write. What a layer has is judged when it is applied.
  */
 #include "plan/make.h"
 
@@ -18,14 +19,17 @@ static const char *obstacle(const struct making *m, const char **ret_remedy)
 {
     const struct facts *f = m->facts;
     *ret_remedy = "pinfold shell --branch NAME, whose box changes it by pushes alone, or --read-only";
-    if (m->layered)
-        return "it has a copy-on-write layer, which is applied without hooks";
     if (m->policy->guard != GUARD_STRICT) {
         *ret_remedy = "--guard strict";
         return "its guard is not strict";
     }
     if (f->around)
         return NULL; /* whose guard must have the same (around.c) */
+    if (f->engine && strcmp(f->engine, "native") == 0 && f->tier == TIER_LANDLOCK) {
+        *ret_remedy =
+            "allow user namespaces (pinfold doctor says how), or use --read-only and commit outside of the box";
+        return "without user namespaces there are no boxes for your hooks";
+    }
     if (!f->engine || strcmp(f->engine, "native") != 0 || !f->notify || f->tier != TIER_NAMESPACES) {
         *ret_remedy = "--engine native, or pinfold shell --branch NAME, or --read-only";
         return "only the engine native, with namespaces, can";
@@ -61,7 +65,7 @@ static bool is_closed(const struct making *m, const struct plan_place *at, const
 
 int branches_plan(struct making *m)
 {
-    const char *git = path_join(m->mem, m->workspace, ".git"), *remedy;
+    const char *git = m->facts->repository ? m->facts->repository : path_join(m->mem, m->workspace, ".git"), *remedy;
     if (m->policy->git.verify != GIT_VERIFY_REQUIRED || m->facts->unsandboxed)
         return 0;
     if (!git)
@@ -80,6 +84,10 @@ int branches_plan(struct making *m)
             return no_memory(m);
         if (is_closed(m, at, inside))
             continue;
+        if (at->act == ACT_OVERLAY && at->workspace) {
+            m->plan->verifies = true; /* when the layer is applied (run/layer/verify.c) */
+            continue;
+        }
         const char *why = obstacle(m, &remedy);
         if (why)
             return cannot(m, git, why, remedy);

@@ -35,7 +35,8 @@ enum { HOSTS_ALONE = 1 }; /* the first of `files` */
 
 /*
  * How many of `files` this box has. Without a network not where /etc is hidden, as in a root that a policy puts together itself,
- * nor where a mask over /etc would be an overlay over an overlay: in a box, and in one in which others may start.
+ * nor where a mask over /etc would be an overlay over an overlay: in a box, and in one in which others may start. Nor where /etc may
+ * be written: nobody writes through a mask.
  */
 static size_t own_files(const struct policy *p, const struct facts *f, const struct plan_place *places, size_t n)
 {
@@ -44,7 +45,9 @@ static size_t own_files(const struct policy *p, const struct facts *f, const str
     if (p->net != NET_NONE || !p->hostname || p->allow_nested_userns || f->nested)
         return 0;
     for (size_t i = 0; i < n; i++) {
-        if (places[i].kind == PLACE_HIDE && path_at_or_below(files[0].path, places[i].dst))
+        const bool over =
+            places[i].kind == PLACE_HIDE || (places[i].kind == PLACE_RW && !same(files[0].path, places[i].dst));
+        if (over && path_at_or_below(files[0].path, places[i].dst))
             return 0;
     }
     return HOSTS_ALONE;

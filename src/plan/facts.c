@@ -96,6 +96,7 @@ bool facts_move(struct facts *f, struct arena *to)
     kept.paths = kept.aliases = NULL;
     kept.matches = NULL;
     kept.dirs = NULL;
+    kept.repository = NULL;
     kept.n_paths = kept.n_aliases = kept.n_matches = kept.n_dirs = 0;
     if (arena_failed(to))
         return false;

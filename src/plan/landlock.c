@@ -62,6 +62,10 @@ static int grant(struct granting *g, const char *path, bool directory, size_t lo
     if (strcmp(g->hidden[low]->dst, path) == 0)
         return 0;
     const struct dir_fact *d = listing_of(g->m->facts, path);
+    if ((!d || !d->n_entries) && g->m->facts->around && strcmp(path, "/") == 0)
+        return err_say(g->m->e, ERR_CANNOT,
+                       "'/' cannot be listed here, so Landlock could show nothing of it: this runs in a box in a "
+                       "box already, and there is no third; run the command directly");
     g->unlisted = true;
     for (size_t i = 0; d && i < d->n_entries; i++) {
         const char *child = path_join(g->m->mem, path, d->entries[i].name);

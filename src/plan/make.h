@@ -15,7 +15,7 @@
 #include "plan/plan.h"
 #include "protocol/guard_table.h"
 
-enum { ABI_SCOPES = 6 }; /* linux/landlock.h: Landlock has scopes since ABI 6 */
+enum { ABI_REFER = 2, ABI_SCOPES = 6 }; /* linux/landlock.h: moves between directories since ABI 2, scopes since 6 */
 
 static inline bool origin_is_builtin(const struct policy *p, uint32_t origin)
 {

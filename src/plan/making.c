@@ -192,14 +192,14 @@ static bool shows_device(const struct making *m)
 }
 
 /*
- * Whether whatever the box can change is its own or waits in its layer, and all else is enforced by mounts: then only
+ * Whether whatever the box can change is its own, as in one that only reads (without a guard, by which refusals are told), or waits in its layer, and all else is enforced by mounts: then only
  * FILTER_LAYERED's calls need the guard. In a mount namespace of its own a process can take a mount away and remove what
  * it covered, so where it may make one, protected names need the guard. A protected file, names that a rule protects wherever they are, a writable tree
  * or a private place of the host's, where a program of the host could be led, keep the whole guard.
  */
 static bool is_all_layered(const struct making *m)
 {
-    if (!m->layered || m->n_reads || m->facts->tier == TIER_LANDLOCK)
+    if (!(m->layered || m->policy->guard == GUARD_OFF) || m->n_reads || m->facts->tier == TIER_LANDLOCK)
         return false;
     for (size_t i = 0; i < m->n_guards; i++) {
         const struct guard_line *g = &m->guards[i];
@@ -212,7 +212,8 @@ static bool is_all_layered(const struct making *m)
     for (size_t i = 0; i < m->n_places; i++) {
         const struct plan_place *p = &m->places[i];
         const bool by_guard = p->act == ACT_GUARD && p->kind != PLACE_SOCKET;
-        if (by_guard || p->act == ACT_WHITEOUT)
+        const bool writes = p->region == REGION_WRITABLE && p->entered && !p->dropped && p->act != ACT_OVERLAY;
+        if (by_guard || writes || p->act == ACT_WHITEOUT)
             return false;
     }
     return true;

@@ -98,6 +98,24 @@ static features can_catch(const struct making *m, features can, const char **why
     return way == CATCH_LOOPBACK ? can & ~F(NETWORK_ADDRESSES) : can;
 }
 
+/* What the guard of the box around this one makes possible, or takes from Landlock, which it is not subject to. */
+static features can_around(struct making *m, features can, features judged, const char **why)
+{
+    features theirs = F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH);
+    if (m->facts->tier == TIER_LANDLOCK && !m->facts->unsandboxed) {
+        if (m->facts->around->filter & FILTER_READS)
+            judged |= F(HIDES);
+        /* Truncating what only the outer box can write is refused by its mounts; older kernels lack just that right. */
+        if (m->facts->landlock_abi >= ABI_REFER)
+            theirs |= F(FILES) | F(HIDES);
+        theirs |= F(SIGNALS) | F(ABSTRACT_SOCKETS);
+        judged |= (F(SIGNALS) | F(ABSTRACT_SOCKETS) | F(HIDES)) & ~can;
+    }
+    const features held = around_holds(m, why);
+    m->around = held & judged & (m->facts->can | theirs);
+    return (can & ~judged) | m->around;
+}
+
 /* What this plan needs can differ from what the engine was asked in general. */
 static features can_here(struct making *m, const char **why)
 {
@@ -129,11 +147,7 @@ static features can_here(struct making *m, const char **why)
         }
         can &= ~judged;
     }
-    if (!m->facts->notify && m->facts->around) {
-        m->around = around_holds(m, why) & judged & (m->facts->can | (F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH)));
-        can |= m->around;
-    }
-    return can;
+    return !m->facts->notify && m->facts->around ? can_around(m, can, judged, why) : can;
 }
 
 static int add_refused(struct making *m, const char *text)
@@ -315,6 +329,18 @@ static const char *machine_by(enum feature f)
     }
 }
 
+/* The same for what the box around this one enforces, or helps with. */
+static const char *around_by(const struct making *m, enum feature f)
+{
+    if (f == FEATURE_FILES)
+        return "Landlock file rules; mounts and guard of the box around this one";
+    if (f == FEATURE_HIDES && !m->n_reads)
+        return "Landlock file rules";
+    if (f == FEATURE_SIGNALS || f == FEATURE_ABSTRACT_SOCKETS)
+        return "namespaces of the box around this one";
+    return "guard of the box around this one";
+}
+
 static const char *enforced_by(const struct making *m, enum feature f)
 {
     if (m->facts->machine && machine_by(f))
@@ -322,7 +348,7 @@ static const char *enforced_by(const struct making *m, enum feature f)
     if (m->facts->host_loopback)
         return "Seatbelt profile";
     if (m->around & (features)1 << f)
-        return "guard of the box around this one";
+        return around_by(m, f);
     const struct policy *p = m->policy;
     bool landlock = m->facts->tier == TIER_LANDLOCK;
     const char *cgroup = cgroup_name(m->facts->cgroup);
@@ -425,7 +451,7 @@ static int check_monitor(struct making *m)
         return 0;
     int r = err_say(m->e, ERR_CANNOT, "monitor (%s): the engine %s cannot report refusals while they happen: %s",
                     origin_of(m, p->monitor_origin), f->engine, why ? why : "no guard here");
-    return err_hint(m->e, r, "--engine native, or leave --monitor away");
+    return err_hint(m->e, r, "--engine native, or leave --monitor out");
 }
 
 int needs_make(struct making *m)

@@ -48,7 +48,7 @@ struct policy_builder *policy_builder_new(const struct policy_world *world)
     if (!b)
         return NULL;
     b->world = *world;
-    b->mem = arena_new(2 * (size_t)MAX_POLICY_BYTES);
+    b->mem = arena_new(3 * (size_t)MAX_POLICY_BYTES); /* with what is only needed to merge */
     if (!b->mem)
         return policy_builder_free(b);
     b->flags.said.mem = b->wishes.said.mem = b->mem;
@@ -99,8 +99,12 @@ static const struct said *find_said(const struct said *said, size_t n, enum key_
     return found;
 }
 
-static void take_profile(struct policy_text *ret, const struct profile *p, enum policy_layer layer, const char *file)
+static int take_profile(struct policy_text *ret, const struct profile *p, enum policy_layer layer, const char *file,
+                        struct arena *mem, struct err *e)
 {
+    const struct said *said = profile_statements(p, mem);
+    if (!said)
+        return no_memory(e);
     *ret = (struct policy_text){.t = {.layer = layer,
                                       .file = file,
                                       .base = "/",
@@ -108,10 +112,11 @@ static void take_profile(struct policy_text *ret, const struct profile *p, enum 
                                       .lasting = true,
                                       .defaults = same(p->name, GROUND),
                                       .profile = true,
-                                      .said = p->said,
+                                      .said = said,
                                       .n = p->n},
-                                .extends = find_said(p->said, p->n, KEY_EXTENDS),
+                                .extends = find_said(said, p->n, KEY_EXTENDS),
                                 .profile = p->name};
+    return 0;
 }
 
 /* Reads a text into statements. */
@@ -161,9 +166,9 @@ int policy_add_text(struct policy_builder *b, enum policy_layer layer, enum poli
 
     if (known) {
         const char *name = arena_text(b->mem, file);
-        if (!name)
-            return no_memory(e);
-        take_profile(&t, known, layer, name);
+        int r = name ? take_profile(&t, known, layer, name, b->mem, e) : no_memory(e);
+        if (r < 0)
+            return r;
     } else {
         int r = read_text(b, layer, format, file, text, trusted, &t, e);
         if (r < 0)
@@ -358,10 +363,8 @@ static int follow(struct sequence *s, const struct policy_text *t, enum policy_l
         const char *said = p ? arena_printf(s->mem, "profile %s", name) : NULL;
         if (p && !said)
             return no_memory(s->e);
-        if (p) {
-            take_profile(ret, p, layer, said);
-            return 0;
-        }
+        if (p)
+            return take_profile(ret, p, layer, said, s->mem, s->e);
     }
     int r = b->world.fetch ? b->world.fetch(b->world.ctx, name, t->t.file, &file, &text, s->e) : -ENOENT;
     if (r == -ENOENT && !is_path(at->a))
@@ -411,10 +414,11 @@ static int make_chain(struct sequence *s, const struct policy_text *t, bool whol
         }
         c.n++;
     }
+    int r = 0;
     if (whole && !same(c.links[c.n - 1].profile, GROUND))
-        take_profile(&c.links[c.n++], profile_by_name(GROUND), LAYER_BUILTIN, "profile " GROUND);
+        r = take_profile(&c.links[c.n++], profile_by_name(GROUND), LAYER_BUILTIN, "profile " GROUND, s->mem, s->e);
     *ret = c;
-    return 0;
+    return r;
 }
 
 static int append_chain(struct sequence *s, const struct profile_chain *c)
@@ -465,8 +469,9 @@ static int add_ground(struct sequence *s, const struct policy_text *flags, const
     }
     if (given)
         return append_ground(s, given, ret_name);
-    take_profile(&ground, profile_by_name(DEFAULT_PROFILE), LAYER_BUILTIN, "profile " DEFAULT_PROFILE);
-    return append_ground(s, &ground, ret_name);
+    int r = take_profile(&ground, profile_by_name(DEFAULT_PROFILE), LAYER_BUILTIN, "profile " DEFAULT_PROFILE, s->mem,
+                         s->e);
+    return r < 0 ? r : append_ground(s, &ground, ret_name);
 }
 
 static int make_sequence(struct sequence *s, const struct policy_text *flags, const char **ret_profile)
@@ -603,7 +608,7 @@ static struct policy_text text_of_options(struct policy_builder *b, const struct
 static int fill(struct policy_builder *b, struct policy *p, struct err *e)
 {
     struct sequence s = {.b = b, .mem = b->mem, .e = e};
-    struct merge m = {.world = &b->world};
+    struct merge m = {.world = &b->world, .scratch = b->mem};
     const char *profile = NULL;
     struct policy_text flags = text_of_options(b, &b->flags, "flags", true);
     struct policy_text wishes = text_of_options(b, &b->wishes, "wishes", false);

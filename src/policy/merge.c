@@ -24,7 +24,7 @@ void merge_room(struct room *room, const struct layer_text *text)
 
 int merge_begin(struct merge *m, struct policy *p, struct room room, struct err *e)
 {
-    struct arena *mem = p->mem;
+    struct arena *mem = m->scratch;
 
     m->p = p;
     m->e = e;
@@ -166,7 +166,7 @@ static int merge_socket(struct merge *m, const struct said *s)
         return r;
     size_t n = p->n_unix_sockets;
     const char **slot = arena_push(p->mem, &p->unix_sockets, &p->n_unix_sockets, sizeof *slot);
-    uint32_t *origin = arena_push(p->mem, &m->socket_origin, &n, sizeof *origin);
+    uint32_t *origin = arena_push(m->scratch, &m->socket_origin, &n, sizeof *origin);
     if (!slot || !origin)
         return merge_no_memory(m);
     *slot = t.path;
@@ -609,7 +609,7 @@ int merge_text(struct merge *m, const struct layer_text *text)
         r = settle_network(m);
     if (r == 0)
         r = merge_ignored(m, text);
-    if (r == 0 && arena_failed(m->p->mem))
+    if (r == 0 && (arena_failed(m->p->mem) || arena_failed(m->scratch)))
         r = merge_no_memory(m);
     return r;
 }
@@ -668,6 +668,6 @@ int merge_end(struct merge *m)
         r = ssh_rules(m);
     if (r < 0)
         return r;
-    merge_order(p);
-    return arena_failed(p->mem) ? merge_no_memory(m) : 0;
+    merge_order(m);
+    return arena_failed(p->mem) || arena_failed(m->scratch) ? merge_no_memory(m) : 0;
 }

@@ -35,6 +35,7 @@ struct merge {
     const struct policy_world *world;
     struct policy *p;
     struct err *e;
+    struct arena *scratch;         /* what nobody needs once the policy is made; its arrays, too, until merge_order() */
     const struct layer_text *text; /* the one being merged */
     uint32_t text_no;              /* its number, from 1 */
     uint32_t *path_text;           /* per path rule: the text it is from */
@@ -86,8 +87,8 @@ int merge_literal(struct merge *m, const struct said *s, struct path_text *ret);
 int merge_new(struct merge *m, const struct said *s, struct table *known, const char *path);
 /* merge_keys.c */
 int merge_agent_keys(struct merge *m, const struct said *s);
-/* merge_order.c: by place, so that equal policies are equal arrays */
-void merge_order(struct policy *p);
+/* merge_order.c: by place, so that equal policies are equal arrays; each in the policy's memory and as long as needed */
+void merge_order(struct merge *m);
 
 /* pinfold's own rules and their origin: the arrays have this much spare room. */
 #define OWN_ROOM 16

@@ -63,10 +63,11 @@ static int merge_gpg_key(struct merge *m, const struct said *s, struct str one)
     if (!key)
         return merge_no_memory(m);
     if (one.n < 3 || one.n > 200 || one.p[0] == '-')
-        return merge_say(m, ERR_POLICY, s,
-                         "'%.*s' is no key of gpg's: a keygrip, a fingerprint, a user id or its address, as "
-                         "'gpg --list-secret-keys --with-keygrip' shows them",
-                         STR_SAID(one));
+        return merge_say(
+            m, ERR_POLICY, s,
+            "'%.*s' does not name a key of gpg: write a keygrip, a fingerprint, a user id or its address, as "
+            "'gpg --list-secret-keys --with-keygrip' shows them",
+            STR_SAID(one));
     for (size_t i = 0; i < p->n_gpg_keys; i++) {
         if (same(p->gpg_keys[i].key, key))
             return 0;

@@ -101,7 +101,7 @@ int moved_find(struct merge *m)
     struct arena *mem = m->p->mem;
     if (!w->variable || !w->home || w->home[0] != '/')
         return 0;
-    m->moved = arena_zero(mem, (VARIABLES + LIST_MAX) * sizeof *m->moved);
+    m->moved = arena_zero(m->scratch, (VARIABLES + LIST_MAX) * sizeof *m->moved);
     for (size_t i = 0; m->moved && i < VARIABLES; i++) {
         const char *value = w->variable(w->ctx, variables[i].name);
         if (!value || !*value)

@@ -18,9 +18,10 @@ enum policy_layer { LAYER_BUILTIN, LAYER_SYSTEM, LAYER_USER, LAYER_PROJECT, LAYE
 
 /* Origin of a rule: "file:line:column", or a flag ("--rw"). Index 0 is "built in". */
 struct origin {
-    enum policy_layer layer;
-    const char *file;      /* path, profile name ("profile workspace") or flag ("--rw") */
-    uint32_t line, column; /* 0 for flags */
+    const char *file; /* path, profile name ("profile workspace") or flag ("--rw") */
+    enum policy_layer layer : 8;
+    uint32_t line : 24; /* a text has MAX_POLICY_TEXT bytes at most; both are 0 for flags */
+    uint32_t column;
 };
 
 /* The files of the origins of rules that no text said: about pinfold's own files, and about the workspace's .env files. */
@@ -36,19 +37,19 @@ enum path_access {
     PATH_CACHE    /* read-only, with a private writable layer per project on top */
 };
 
-struct path_rule {
-    enum path_access access;
+struct path_rule {     /* a policy has hundreds, and a box keeps its policy */
     const char *path;  /* absolute; or, when any_depth, a pattern relative to any directory: "**" + "/.env" is ".env" */
-    bool any_depth;    /* written with a leading "**": checked on every open */
-    bool pattern;      /* the last component has * ? [ ] (only with any_depth or in the last component) */
     const char *below; /* any_depth: the absolute directory it applies to ("/" for everywhere) */
+    uint32_t origin;   /* index into policy.origins */
+    enum path_access access : 8;
+    bool any_depth; /* written with a leading "**": checked on every open */
+    bool pattern;   /* the last component has * ? [ ] (only with any_depth or in the last component) */
     /* may be missing; set in profiles. For a flag or user's rule a missing path is an error, except with PATH_HIDE
        and PATH_PROTECT, which also apply to names that do not exist yet */
     bool optional;
-    bool told;       /* optional, and a start says that it is missing */
-    uint32_t origin; /* index into policy.origins */
-    bool parts;      /* of pinfold's own: what is below it may be mounted, elsewhere */
-    bool once;       /* PATH_HIDE: covers the file that is there at the start; the host can put another in its place */
+    bool told;  /* optional, and a start says that it is missing */
+    bool parts; /* of pinfold's own: what is below it may be mounted, elsewhere */
+    bool once;  /* PATH_HIDE: covers the file that is there at the start; the host can put another in its place */
 };
 
 struct mount_rule {
@@ -74,8 +75,8 @@ enum guard_judge {
 };
 struct guard_name {
     const char *name;
-    enum guard_place place;
-    enum guard_judge judge;
+    enum guard_place place : 8;
+    enum guard_judge judge : 8;
     bool directory; /* the name and everything below it */
     uint32_t origin;
     bool pattern;  /* "*.SUFFIX" */
@@ -114,6 +115,7 @@ struct limit {
     uint32_t origin;
     bool asked; /* explicitly requested, not a generous default of a built-in profile */
 };
+/* In the order of the table of keys. Loops go from `memory` to `open_files`: a new one stands between them, in both. */
 struct limits {
     struct limit memory;     /* bytes, the whole tree */
     struct limit cpus;       /* thousandths of a processor: 500 is "0.5" and "50%" */

@@ -21,6 +21,17 @@ const struct profile *profile_by_text(struct str text)
     return NULL;
 }
 
+const struct said *profile_statements(const struct profile *p, struct arena *mem)
+{
+    struct said *ret = arena_zero(mem, p->n * sizeof *ret);
+    for (size_t i = 0; ret && i < p->n; i++) {
+        const struct profile_said *s = &p->said[i];
+        const char *a = p->words + s->at;
+        ret[i] = (struct said){s->key, s->bits, s->line, s->column, {a, s->a_n}, {a + s->a_n + 1, s->b_n}};
+    }
+    return ret;
+}
+
 int profile_find(const char *name, struct str *ret_text)
 {
     const struct profile *p = profile_by_name(name);

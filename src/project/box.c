@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -75,23 +74,6 @@ static bool put_shelf(struct project_box *b, const char *real, const char *branc
     return true;
 }
 
-/* In an image the checkout is at /workspace itself. */
-static bool has_image(const char *real)
-{
-    const struct pinfold_option options[] = {{"workspace", real}, {0}};
-    const struct pinfold_policy_options o = {.size = sizeof o, .options = options, .cwd = real};
-    struct pinfold_policy *policy;
-    struct pinfold_error ignored;
-    char *text = NULL;
-    if (pinfold_policy_load(&o, &policy, &ignored) < 0)
-        return false; /* said when the session is started */
-    (void)pinfold_policy_text(policy, 0, &text, &ignored);
-    pinfold_policy_free(policy);
-    bool image = text && strstr(text, "\nimage: ");
-    free(text);
-    return image;
-}
-
 /* `directory/name` as the path that it is: --protect takes patterns. */
 static int put_protected(struct project_box *b, const char *directory, const char *name, char *why, size_t room)
 {
@@ -148,10 +130,11 @@ int project_box(const char *real, const char *branch, bool make, struct project_
         put(ret, "read-only", NULL);
         if (!put_shelf(ret, real, branch, make, why, room))
             return -EINVAL;
-        if (!has_image(real))
-            put(ret, "mount", put_text(ret, "%s:/workspace/%s:ro", real, ret->name));
+        put(ret, "mount", put_text(ret, "%s:/workspace/%s:ro", real, ret->name)); /* with an image it is there alone */
     } else if (project_is(real) && has_entry(real, ".git", false)) {
         (void)put_shelf(ret, real, NULL, make, ignored, sizeof ignored); /* the box can do without */
     }
-    return branch || project_is(real) ? protect(ret, branch ? ret->cwd : real, why, room) : 0;
+    int r = branch || project_is(real) ? protect(ret, branch ? ret->cwd : real, why, room) : 0;
+    ret->n_own = ret->n_options;
+    return r < 0 || !project_is(real) ? r : project_agents_options(real, ret, why, room);
 }

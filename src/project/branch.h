@@ -80,13 +80,15 @@ int host_git_directory(const char *real, char ret[PATH_MAX]);
 struct push_rules;
 struct host_git {
     int fd;                 /* the connection */
+    int in;                 /* what it reads instead; 0: nothing else */
     const char *git, *real; /* the git directory; the checkout */
-    const char *word;       /* what REMOTE_HELPER does there */
+    const char *word;       /* what REMOTE_HERE does there */
     const char *stage;      /* shown as PUSH_IN_BOX, or NULL */
+    const char *more;       /* shown as MORE_IN_BOX, or NULL */
     bool writes;            /* the repository, and then not the stage */
     const struct push_rules *rules;
 };
-/* This program as REMOTE_HELPER, as an option of a mount. */
+/* This program as REMOTE_HERE (push.h), as an option of a mount. */
 const char *host_program(void);
 /* Its exit status, or -errno. */
 int host_git_box(const struct host_git *h, struct pinfold_error *error);

@@ -1,4 +1,7 @@
-/* See checks.h. This process reads what boxes have written in bounded pieces, and tells the client; all git runs in boxes. */
+/*
+ * Has the hooks of the checkout judge what is pushed to a protected branch (checks.h). This process reads what boxes have written in
+ * bounded pieces, and tells the client; all git runs in boxes.
+ */
 #include "project/checks.h"
 
 #include <errno.h>
@@ -9,14 +12,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "project/push.h"
+#include "project/push/push.h"
 #include "sys/remove.h"
 
-enum { LISTED_MAX = 8 << 20, SAID_LINES = 24, WRITTEN_MAX = 96 };
+enum {
+    LISTED_MAX = 8 << 20,
+    SAID_LINES = 24,
+    WRITTEN_MAX = 96,
+    LANDING_WAITS = 600 /* seconds, of its box's 15 minutes */
+};
 
 static int says_no(char *why, size_t room, int no, const char *format, ...) __attribute__((format(printf, 4, 5)));
 static int says_no(char *why, size_t room, int no, const char *format, ...)
@@ -127,7 +137,7 @@ static int begin_checks(const struct pinfold_option *options, struct checks *ret
     if (r == 0 && !ret->any && ret->rules->verify == PUSH_VERIFY_REQUIRED)
         r = says_no(
             why, room, ENOENT,
-            "%s'%s' has no hook that could pass anything (pre-commit or commit-msg, executable, where git looks "
+            "%s'%s' has no hook that could check a commit (pre-commit or commit-msg, executable, where git looks "
             "for hooks)%s",
             ret->moves ? "" : "git.verify: required, but ", ret->real,
             ret->moves ? "; install the hooks first"
@@ -191,7 +201,7 @@ static int load_hook_policy(const struct checks *c, const char *git, const char 
                             struct pinfold_error *error)
 {
     static char written[WRITTEN_MAX][PATH_MAX];
-    static char stage[2 * PATH_MAX], hooks[2 * PATH_MAX];
+    static char stage[2 * PATH_MAX], hooks[2 * PATH_MAX], more[2 * PATH_MAX];
     struct pinfold_option options[PROJECT_OPTIONS + WRITTEN_MAX + 24] = {{0}};
     size_t n = put_common(c, options);
     char *text = NULL;
@@ -203,6 +213,9 @@ static int load_hook_policy(const struct checks *c, const char *git, const char 
     options[n++] = (struct pinfold_option){"storage", CHECK_IN_BOX};
     if (!dir)
         options[n++] = (struct pinfold_option){"storage", PUSH_IN_BOX};
+    snprintf(more, sizeof more, "%s/more:" MORE_IN_BOX ":ro", c->top);
+    if (c->more)
+        options[n++] = (struct pinfold_option){"mount", more};
     options[n++] = (struct pinfold_option){"mount", host_program()};
     options[n++] = (struct pinfold_option){"ro", git};
     int r = load_policy(options, c, ret, error);
@@ -294,8 +307,8 @@ static int judge_commit(struct one_push *p, struct str line, struct pinfold_erro
             return -EBADMSG;
         snprintf(words[i], sizeof words[i], "%.*s", (int)word.n, word.p);
     }
-    const char *const argv[] = {REMOTE_HELPER, "--judge", c->name,  c->real,  c->hooks,
-                                words[0],      words[2],  words[1], words[3], NULL};
+    const char *const argv[] = {REMOTE_HERE, "--judge", c->name,  c->real,  c->hooks,
+                                words[0],    words[2],  words[1], words[3], NULL};
     const struct pinfold_run_options o = {
         .size = sizeof o, .argv = argv, .cwd = "/", .capture = 1, .capture_max = 65536, .keep_network = 1};
     struct pinfold_result *result;
@@ -387,28 +400,96 @@ static int begin_push(struct one_push *p, struct pinfold_error *error)
                    p->checks->top, strerror(errno));
 }
 
+/* ---- carrying it out ---- */
+
+/* Its box starts while hooks judge, and waits for a word. */
+struct carrying {
+    pid_t pid;
+    int go, said; /* to it; its error's sentence */
+    struct timespec begin;
+};
+
+static int land(const struct one_push *p, int in, struct pinfold_error *error)
+{
+    char stage[sizeof p->dir + 8];
+    snprintf(stage, sizeof stage, "%s/stage", p->dir);
+    const struct host_git h = {.fd = p->fd,
+                               .in = in,
+                               .git = p->git,
+                               .real = p->checks->real,
+                               .word = "--land",
+                               .stage = stage,
+                               .writes = true,
+                               .rules = p->checks->rules};
+    return host_git_box(&h, error);
+}
+
+static bool landing_begin(const struct one_push *p, struct carrying *l)
+{
+    int go[2], said[2];
+    if (pipe2(go, O_CLOEXEC) < 0)
+        return false;
+    if (pipe2(said, O_CLOEXEC) < 0) {
+        (void)close(go[0]);
+        (void)close(go[1]);
+        return false;
+    }
+    *l = (struct carrying){.go = go[1], .said = said[0]};
+    (void)clock_gettime(CLOCK_MONOTONIC, &l->begin);
+    l->pid = fork();
+    if (l->pid == 0) {
+        struct pinfold_error error = {0};
+        (void)close(go[1]);
+        (void)close(said[0]);
+        int r = land(p, go[0], &error);
+        (void)fd_write_all(said[1], error.text, strlen(error.text));
+        _exit(r == 0 ? 0 : 1);
+    }
+    (void)close(go[0]);
+    (void)close(said[1]);
+    return true;
+}
+
+/* Says go, or that nothing is to be done. Whether it has ended well. */
+static bool landing_end(struct carrying *l, bool go, struct pinfold_error *error)
+{
+    int status = 1;
+    const bool told = l->pid > 0 && go && fd_write_all(l->go, "G", 1) == 0;
+    (void)close(l->go);
+    const ssize_t n = read(l->said, error->text, sizeof error->text - 1);
+    error->text[n > 0 ? n : 0] = 0;
+    (void)close(l->said);
+    while (l->pid > 0 && waitpid(l->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return told && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* Its box does not live for ever. */
+static bool is_late(const struct carrying *l)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec - l->begin.tv_sec > LANDING_WAITS;
+}
+
 static int staged(struct one_push *p, struct pinfold_error *error)
 {
     auto_fd int commands = openat(p->stage, "commands", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    char stage[sizeof p->dir + 8];
-    const struct checks *c = p->checks;
-    snprintf(stage, sizeof stage, "%s/stage", p->dir);
-    const struct host_git land = {.fd = p->fd,
-                                  .git = p->git,
-                                  .real = c->real,
-                                  .word = "--land",
-                                  .stage = stage,
-                                  .writes = true,
-                                  .rules = c->rules};
+    struct carrying l;
     if (commands < 0 || push_read(&p->push, commands) <= 0)
         return says_no(error->text, sizeof error->text, EBADMSG, "git.verify: what was pushed cannot be read again");
+    if (!landing_begin(p, &l))
+        return says_no(error->text, sizeof error->text, errno, "git.verify: %s", strerror(errno));
     int r = judge_push(p);
-    if (r == 0 && !is_gone(p->fd)) {
-        r = host_git_box(&land, error);
+    const bool go = r == 0 && !is_gone(p->fd), late = go && is_late(&l);
+    bool landed = landing_end(&l, go && !late, error);
+    if (late && landing_begin(p, &l))
+        landed = landing_end(&l, true, error);
+    if (go && !landed) {
         buf_free(&p->why);
         p->why = BUF(2048);
-        if (r != 0)
-            buf_printf(&p->why, "it could not be carried out%s%s", error->text[0] ? ": " : "", error->text);
+        buf_printf(&p->why, "it could not be carried out%s%s", error->text[0] ? ": " : "", error->text);
+        r = 1;
     }
     if (r != 0)
         push_report(p->fd, &p->push, "ok", why_not, p);
@@ -445,9 +526,12 @@ int checks_begin_moves(const char *top, const char *real, const char *git, const
                        char *why, size_t room)
 {
     struct pinfold_error error = {0};
+    char more[sizeof ret->top + 8];
     *ret = (struct checks){.real = real, .git = git, .cwd = cwd, .rules = rules, .moves = true};
     project_word(real, ret->name);
     snprintf(ret->top, sizeof ret->top, "%s", top);
+    snprintf(more, sizeof more, "%s/more", top);
+    ret->more = access(more, F_OK) == 0;
     int r = begin_checks(options, ret, why, room);
     if (r == 0 && (r = load_hook_policy(ret, git, NULL, &ret->policy, &error)) < 0)
         snprintf(why, room, "%s", error.text);
@@ -461,7 +545,7 @@ static bool keep_file(int dir, const char *name, struct str text)
 }
 
 /* What the box that takes them needs besides the repository. */
-static int stage_moves(struct one_push *p, struct str moves, struct pinfold_error *error)
+static int stage_asked(struct one_push *p, struct str moves, struct pinfold_error *error)
 {
     char path[sizeof p->checks->top + 8];
     auto_buf struct buf upstream = BUF(LISTED_MAX);
@@ -485,7 +569,7 @@ static int check_at_once(const struct checks *c, struct str moves, struct buf *w
 {
     enum { AT_ONCE_MAX = 8192 }; /* in a command line */
     char lines[AT_ONCE_MAX + 1];
-    const char *argv[RULES_WORDS + 8] = {REMOTE_HELPER, "--check", c->name, c->real, c->hooks, lines};
+    const char *argv[RULES_WORDS + 8] = {REMOTE_HERE, "--check", c->name, c->real, c->hooks, lines};
     const struct pinfold_run_options o = {
         .size = sizeof o, .argv = argv, .cwd = c->git, .capture = 1, .capture_max = 65536, .keep_network = 1};
     struct pinfold_result *result;
@@ -512,16 +596,22 @@ static int check_at_once(const struct checks *c, struct str moves, struct buf *w
 static int check_each(const struct checks *c, int fd, struct str moves, struct buf *why, struct pinfold_error *error)
 {
     static struct one_push p;
-    char stage[sizeof p.dir + 8];
+    char stage[sizeof p.dir + 8], more[sizeof c->top + 8];
     auto_fd int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     p = (struct one_push){
         .checks = c, .fd = fd, .git = c->git, .stage = -1, .push = PUSH_EMPTY, .why = BUF(4096), .refused = BUF(4096)};
     int r = begin_push(&p, error);
     if (r == 0)
-        r = stage_moves(&p, moves, error);
+        r = stage_asked(&p, moves, error);
     snprintf(stage, sizeof stage, "%s/stage", p.dir);
-    const struct host_git take = {
-        .fd = nothing, .git = c->git, .real = c->real, .word = "--moves", .stage = stage, .rules = c->rules};
+    snprintf(more, sizeof more, "%s/more", c->top);
+    const struct host_git take = {.fd = nothing,
+                                  .git = c->git,
+                                  .real = c->real,
+                                  .word = "--moves",
+                                  .stage = stage,
+                                  .more = c->more ? more : NULL,
+                                  .rules = c->rules};
     if (r == 0)
         r = host_git_box(&take, error);
     if (r == PUSH_STAGED) {

@@ -15,7 +15,8 @@ struct checks {
     const char *real;
     const char *cwd; /* of the options' relative paths */
     bool moves;      /* for a box that can write the repository itself: checks_moves(), not checks_serve() */
-    const char *git; /* then: the repository, and the policy of the hooks' boxes */
+    bool more;       /* then: `top` has `more`, objects that the repository does not have */
+    const char *git; /* and: the repository, and the policy of the hooks' boxes */
     struct pinfold_policy *policy;
     char name[PROJECT_WORD];
     struct pinfold_option options[PROJECT_OPTIONS + 16]; /* of the session, as far as they hold for a hook's box, too */

@@ -1,8 +1,8 @@
-# Copies the hooks that git would run in the checkout REAL to /repo-hooks, as they are now. In a box: what a box does not see is not
+# Copies the hooks that git would run in the checkout REAL to /run/repo-hooks, as they are now. In a box: what a box does not see is not
 # copied, whatever link leads to it. Writes "why TEXT" before it fails; otherwise "at DIR", the directory of the hooks there, and
 # "has NAME" for each of the two that judge commits. START, if it is said: a directory for `upstream`, the branches of remotes.
 # shellcheck shell=sh
-real=$1 to=/repo-hooks
+real=$1 to=/run/repo-hooks
 unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 LC_ALL=C
 export LC_ALL

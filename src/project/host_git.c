@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "project/branch.h"
-#include "project/push.h"
+#include "project/push/push.h"
 #include "project/rules.h"
 
 static bool read_line(const char *path, char ret[PATH_MAX])
@@ -62,13 +62,13 @@ const char *host_program(void)
     static char program[2 * PATH_MAX], self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     self[n > 0 ? n : 0] = 0;
-    snprintf(program, sizeof program, "%s:" REMOTE_HELPER ":ro", self);
+    snprintf(program, sizeof program, "%s:" REMOTE_HERE ":ro", self);
     return program;
 }
 
 int host_git_box(const struct host_git *h, struct pinfold_error *error)
 {
-    static char stage[2 * PATH_MAX];
+    static char stage[2 * PATH_MAX], more[2 * PATH_MAX];
     snprintf(stage, sizeof stage, "%s:" PUSH_IN_BOX "%s", h->stage ? h->stage : "", h->writes ? ":ro" : "");
     struct pinfold_option options[16] = {{"workspace", h->git}, {"hide", h->real},  {"net", "none"},
                                          {"tty", "never"},      {"timeout", "15m"}, {"mount", host_program()}};
@@ -78,15 +78,18 @@ int host_git_box(const struct host_git *h, struct pinfold_error *error)
         options[n_options++] = (struct pinfold_option){"read-only", NULL};
     if (h->stage)
         options[n_options++] = (struct pinfold_option){"mount", stage};
+    snprintf(more, sizeof more, "%s:" MORE_IN_BOX ":ro", h->more ? h->more : "");
+    if (h->more)
+        options[n_options++] = (struct pinfold_option){"mount", more};
     const struct pinfold_policy_options po = {.size = sizeof po, .options = options, .cwd = h->git, .no_layers = 1};
-    const char *argv[RULES_WORDS + 2] = {REMOTE_HELPER, h->word};
+    const char *argv[RULES_WORDS + 2] = {REMOTE_HERE, h->word};
     (void)push_rules_words(h->rules, argv + 2);
     auto_fd int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     const struct pinfold_run_options o = {.size = sizeof o,
                                           .argv = argv,
                                           .cwd = h->git,
                                           .use_fds = 1,
-                                          .stdin_fd = h->fd,
+                                          .stdin_fd = h->in ? h->in : h->fd,
                                           .stdout_fd = h->fd,
                                           .stderr_fd = nothing};
     struct pinfold_policy *policy;

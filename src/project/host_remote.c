@@ -24,7 +24,7 @@
 #include "base/str.h"
 #include "project/branch.h"
 #include "project/checks.h"
-#include "project/push.h"
+#include "project/push/push.h"
 #include "project/rules.h"
 #include "sys/fd.h"
 #include "sys/process.h"

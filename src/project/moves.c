@@ -104,6 +104,22 @@ static struct judging *free_slot(struct checker *c)
     return NULL;
 }
 
+/* Of the lines those that move a protected branch: for all others nobody has to be asked. */
+static void leave_protected(const struct checker *c, char *text)
+{
+    size_t n = 0;
+    for (struct str rest = str_of(text); rest.n;) {
+        struct str line = str_until(&rest, '\n'), ref = line;
+        ref = str_until(&ref, ' ');
+        if (gitpush_protects(&c->rules.rules, ref)) {
+            memmove(text + n, line.p, line.n);
+            n += line.n;
+            text[n++] = '\n';
+        }
+    }
+    text[n] = 0;
+}
+
 /* The next question; false: pinfold has ended. */
 static bool take_question(struct checker *c, struct judging *slot)
 {
@@ -118,6 +134,7 @@ static bool take_question(struct checker *c, struct judging *slot)
     if (got <= 0)
         return true; /* whoever asked sees the end */
     text[got] = 0;
+    leave_protected(c, text);
     if (have_passed(c, str_of(text))) {
         answer_moves(asker, true, STR(""));
         return true;
@@ -204,17 +221,44 @@ static bool take_words(struct checker *c, char **words)
     return !words[0];
 }
 
+static int copy_given(int from, int dir, const char *name)
+{
+    auto_fd int to = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    static char piece[65536];
+    for (ssize_t n = 1; n != 0;) {
+        n = to < 0 ? -1 : read(from, piece, sizeof piece);
+        if (n < 0 || fd_write_all(to, piece, (size_t)n) < 0)
+            return -errno;
+    }
+    (void)close(from);
+    return 0;
+}
+
+/* Objects that the repository does not have yet, as a directory of objects. */
+static int keep_pack(struct checker *c, char *why, size_t room)
+{
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/more", c->top);
+    bool made = mkdir(path, 0700) == 0;
+    snprintf(path, sizeof path, "%s/more/pack", c->top);
+    made = made && mkdir(path, 0700) == 0;
+    auto_fd int dir = made ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    if (dir >= 0 && copy_given(MOVES_PACK, dir, "pack-1.pack") == 0 && copy_given(MOVES_INDEX, dir, "pack-1.idx") == 0)
+        return 0;
+    snprintf(why, room, "what is to be judged cannot be kept in '%s': %s", path, strerror(errno));
+    return -EIO;
+}
+
 static int begin_checker(struct checker *c, char **words, char *why, size_t room)
 {
     char path[PATH_MAX + 8];
-    struct stat st;
+    const bool more = same(*words++, MOVES_MORE);
     snprintf(path, sizeof path, "%s/.git", words[0]);
-    if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || !realpath(path, c->git)) {
-        snprintf(
-            why, room,
-            "'%s' is not the directory of a repository, whose branches could be protected (that of a linked worktree "
-            "or a submodule is elsewhere); work in the main checkout, or use --git-verify told",
-            path);
+    if (host_git_directory(words[0], c->git) < 0) {
+        snprintf(why, room,
+                 "'%s' is neither a repository's directory nor that of a worktree of one, whose branches could be "
+                 "protected; work in the main checkout, or use --git-verify told",
+                 path);
         return -EINVAL;
     }
     if (!take_words(c, words + 2)) {
@@ -224,6 +268,8 @@ static int begin_checker(struct checker *c, char **words, char *why, size_t room
     int r = shelf_of(words[0], &c->shelf, why, room);
     if (r == 0)
         r = shelf_scratch(&c->shelf, c->top, &c->held, why, room);
+    if (r == 0 && more)
+        r = keep_pack(c, why, room);
     if (r == 0)
         r = checks_begin_moves(c->top, words[0], c->git, words[1], c->options, &c->rules, &c->checks, why, room);
     if (r == 0 && c->checks.n_options == PROJECT_OPTIONS) { /* one that makes the box smaller may be missing */
@@ -235,13 +281,14 @@ static int begin_checker(struct checker *c, char **words, char *why, size_t room
 
 bool moves_named(int argc, char **argv)
 {
-    return argc > 4 && same(argv[1], MOVES_PROGRAM);
+    return argc > 5 && same(argv[1], MOVES_PROGRAM);
 }
 
 int moves_main(char **words)
 {
-    static struct checker c = {.held = -1};
+    static struct checker c; /* large: begun here, not where every program that starts would have it in memory */
     static char why[MOVES_WHY];
+    c.held = -1;
     (void)fcntl(MOVES_SOCKET, F_SETFD, FD_CLOEXEC);
     int r = begin_checker(&c, words, why, sizeof why);
     answer_moves(MOVES_SOCKET, r == 0, str_of(why));

@@ -56,17 +56,17 @@ const char *branch_refused(const char *name)
         return "git uses it for something else";
     for (const char *c = name; *c; c++) {
         if (*c == ' ')
-            return "it has a space, which git takes in no branch's name";
+            return "it has a space, which git does not allow in a branch's name";
         if (iscntrl((unsigned char)*c) || strchr("~^:?*[\\", *c))
-            return "git takes none of ~ ^ : ? * [ \\ and no control character in a name";
+            return "git allows neither ~ ^ : ? * [ \\ nor control characters in a name";
         if (*c == '/' && (c == name || !c[1] || c[1] == '/'))
-            return "a '/' stands between two parts";
+            return "it begins or ends with '/', or has two of them in a row";
         if (*c == '.' && (c == name || c[-1] == '/' || c[1] == '.' || !c[1]))
-            return "git takes no '..', and no '.' where a part begins or the name ends";
+            return "git does not allow '..', nor '.' at the beginning of a part or at the end of the name";
         if (*c == '@' && c[1] == '{')
-            return "git takes no '@{'";
+            return "git does not allow '@{'";
         if (strncmp(c, ".lock", 5) == 0 && (!c[5] || c[5] == '/'))
-            return "git takes no part that ends in '.lock'";
+            return "git does not allow a part that ends in '.lock'";
     }
     char word[PROJECT_WORD];
     branch_word(name, word);
@@ -98,4 +98,14 @@ void project_image(const char *real, char ret[PROJECT_IMAGE])
             ret[n++] = '-';
     }
     snprintf(ret + n, PROJECT_IMAGE - n, "%s%.12s:latest", ret[n - 1] == '-' ? "" : "-", hash);
+}
+
+/* The texts of scripts, which run in boxes. The build makes the array of them. */
+const char *project_script(const char *name)
+{
+    for (const struct project_script *s = project_scripts; s->name; s++) {
+        if (same(s->name, name))
+            return s->text;
+    }
+    return "exit 99";
 }

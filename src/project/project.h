@@ -20,7 +20,9 @@
 #define PROJECT_NAME    448               /* bytes of a session's name, with the NUL */
 #define PROJECT_WORD    256               /* bytes of a name in a path, with the NUL */
 #define PROJECT_HASH    33                /* of a path, with the NUL */
-#define PROJECT_OPTIONS 64                /* of a session's policy, with the end */
+#define PROJECT_OPTIONS 256               /* of a session's policy, with the end */
+#define PROJECT_AGENTS  16                /* in one session */
+#define PROJECT_AGENT   64                /* bytes of an agent's name, with the NUL */
 #define PROJECT_IMAGE   160               /* bytes of an image's name, with the NUL */
 
 #define PROJECT_BASE_IMAGE "agent-sandbox-base" /* what images of projects begin with */
@@ -91,13 +93,15 @@ bool project_is(const char *path);
 struct project_box {
     char session[PROJECT_NAME], name[PROJECT_WORD], word[PROJECT_WORD];
     struct pinfold_option options[PROJECT_OPTIONS]; /* they point into this structure */
-    size_t n_options;
-    char cwd[PATH_MAX]; /* where its commands start, in the box; "": as the policy says */
-    bool marked;        /* the policy, or the directory of agent-sandbox, is shown as PROJECT_MARKER */
-    bool shares;        /* it has the shelf of its branches */
-    char ports[512];    /* what agent-sandbox would publish, as options; "" */
+    size_t n_options, n_own;                        /* n_own: without those of agents, which are the last */
+    char cwd[PATH_MAX];                             /* where its commands start, in the box; "": as the policy says */
+    bool marked;     /* the policy, or the directory of agent-sandbox, is shown as PROJECT_MARKER */
+    bool shares;     /* it has the shelf of its branches */
+    char ports[512]; /* what agent-sandbox would publish, as options; "" */
     char texts[48][PATH_MAX + 64];
     size_t n_texts;
+    char agents[64 << 10]; /* texts of agents' options */
+    size_t agents_used;
 };
 /* `branch`: NULL for the checkout itself. `make`: the shelf's directories, if they are not there. -errno with a sentence in `why`. */
 int project_box(const char *real, const char *branch, bool make, struct project_box *ret, char *why, size_t room);
@@ -106,5 +110,15 @@ void project_session(const char *real, const char *branch, char ret[PROJECT_NAME
 /* NAME of that, and the whole hash of the path. */
 void project_word(const char *real, char ret[PROJECT_WORD]);
 void project_hash(const char *real, char ret[PROJECT_HASH]);
+/* Writes a sentence into `why`, ended by ": " and what the errno `no` means, unless that is 0 (then it is EINVAL). Returns -errno. */
+int project_fail(char *why, size_t room, int no, const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* The name of its image, with the tag: the session's in the letters that engines take. */
 void project_image(const char *real, char ret[PROJECT_IMAGE]);
+/*
+ * Agents that the project's boxes have (agents.c). Writes down what one needs there, as options ended by a NULL name; NULL: it has
+ * none any more. Their names, sorted; and their options, put behind those of a box. -errno with a sentence in `why`.
+ */
+int project_agent_note(const char *real, const char *agent, const struct pinfold_option *options, char *why,
+                       size_t room);
+size_t project_agents(const char *real, char ret[PROJECT_AGENTS][PROJECT_AGENT]);
+int project_agents_options(const char *real, struct project_box *b, char *why, size_t room);

@@ -18,7 +18,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "project/branch.h"
-#include "project/push.h"
+#include "project/push/push.h"
 #include "project/rules.h"
 
 #define PUSH  'P'

@@ -40,14 +40,14 @@ static int take_paths(const json_t *list, struct seed *ret, char *why, size_t ro
     size_t i;
     json_t *one;
     if (list && !json_is_array(list))
-        return wrong(why, room, "\"readonly\" is no list");
+        return wrong(why, room, "\"readonly\" is not a list");
     if (json_array_size(list) > SEED_PATHS)
         return wrong(why, room, "\"readonly\" has more than 16 paths");
     json_array_foreach(list, i, one)
     {
         const char *path = json_string_value(one);
         if (!path || !is_relative(path))
-            return wrong(why, room, "\"readonly\" has something else than paths below the project");
+            return wrong(why, room, "\"readonly\" has an entry that is not a path below the project");
         snprintf(ret->paths[ret->n_paths++], SEED_PATH, "%s", path);
     }
     return 0;
@@ -58,12 +58,12 @@ static int take_ports(const json_t *list, struct seed *ret, char *why, size_t ro
     size_t i, n = 0;
     json_t *one;
     if (list && !json_is_array(list))
-        return wrong(why, room, "\"ports\" is no list");
+        return wrong(why, room, "\"ports\" is not a list");
     json_array_foreach(list, i, one)
     {
         const char *port = json_string_value(one);
         if (!port || !port[0] || port[strspn(port, "0123456789:")])
-            return wrong(why, room, "\"ports\" has something else than HOST:BOX");
+            return wrong(why, room, "\"ports\" has an entry that is not HOST:BOX");
         if (n + strlen(port) + 16 < sizeof ret->ports)
             n += (size_t)snprintf(ret->ports + n, sizeof ret->ports - n, " --publish %s", port);
     }
@@ -84,11 +84,11 @@ int seed_read(const char *real, struct seed *ret, char *why, size_t room)
     if (fd < 0)
         return errno == ENOENT ? 0 : wrong(why, room, strerror(errno));
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-        return wrong(why, room, "it is no regular file");
+        return wrong(why, room, "it is not a regular file");
     for (ssize_t k = 1; k > 0 && n <= SEED_BYTES; n += k > 0 ? (size_t)k : 0)
         k = read(fd, text + n, sizeof text - n);
     json_t *all = n > SEED_BYTES ? NULL : json_loadb(text, n, 0, NULL);
-    int r = json_is_object(all) ? 0 : wrong(why, room, "it is no object of JSON");
+    int r = json_is_object(all) ? 0 : wrong(why, room, "it is not a JSON object");
     if (r == 0)
         r = take_paths(json_object_get(all, "readonly"), ret, why, room);
     if (r == 0)

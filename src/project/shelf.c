@@ -2,7 +2,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,18 +21,6 @@ enum { MAX_WRAPPER = 16 * 1024 };
 
 #define VERSION 1 /* of what lies in a shelf, and of what its scripts expect */
 
-static int refused(char *why, size_t room, int no, const char *format, ...) __attribute__((format(printf, 4, 5)));
-static int refused(char *why, size_t room, int no, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(why, room, format, args);
-    va_end(args);
-    if (n >= 0 && (size_t)n < room && no)
-        snprintf(why + n, room - (size_t)n, ": %s", strerror(no));
-    return -(no ? no : EINVAL);
-}
-
 /* XDG_STATE_HOME or ~/.local/state, without the shelves. */
 static bool state_home(char ret[PATH_MAX])
 {
@@ -50,12 +37,12 @@ int shelf_of(const char *real, struct shelf *ret, char *why, size_t room)
 {
     char state[PATH_MAX], hash[PROJECT_HASH];
     if (!state_home(state))
-        return refused(why, room, 0,
-                       "there is no place for the branches' storage: HOME is no absolute path, or too long");
+        return project_fail(
+            why, room, 0, "there is no place for the branches' storage: HOME is not an absolute path, or is too long");
     project_hash(real, hash);
     snprintf(ret->name, sizeof ret->name, PREFIX "%s", hash);
     if (snprintf(ret->top, sizeof ret->top, "%s/" SHELVES "/%s", state, ret->name) >= (int)sizeof ret->top)
-        return refused(why, room, ENAMETOOLONG, "'%s'", state);
+        return project_fail(why, room, ENAMETOOLONG, "'%s'", state);
     return 0;
 }
 
@@ -103,11 +90,11 @@ int shelf_scratch(const struct shelf *s, char path[PATH_MAX], int *ret, char *wh
     char checks[PATH_MAX];
     if (snprintf(checks, sizeof checks, "%s/checks", s->top) >= (int)sizeof checks ||
         snprintf(path, PATH_MAX, "%s/run-%d", checks, (int)getpid()) >= PATH_MAX)
-        return refused(why, room, ENAMETOOLONG, "'%s'", s->top);
+        return project_fail(why, room, ENAMETOOLONG, "'%s'", s->top);
     for (int i = 0; i < TRIES; i++) {
         int r = make_ours(checks, s->top);
         if (r < 0)
-            return refused(why, room, -r, "cannot make '%s'", checks);
+            return project_fail(why, room, -r, "cannot make '%s'", checks);
         if (i == 0)
             sweep_scratch(checks);
         auto_fd int fd = mkdir(path, 0700) == 0 ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
@@ -117,7 +104,7 @@ int shelf_scratch(const struct shelf *s, char path[PATH_MAX], int *ret, char *wh
             return 0;
         }
     }
-    return refused(why, room, errno, "cannot make '%s'", path);
+    return project_fail(why, room, errno, "cannot make '%s'", path);
 }
 
 void shelf_scratch_end(const struct shelf *s, const char *path)
@@ -161,16 +148,17 @@ static int note_project(const struct shelf *s, const char *real, char *why, size
     if (get_file(s->top, "version", text, sizeof text)) {
         if (atoi(text) <= VERSION)
             return 0;
-        return refused(why, room, 0,
-                       "the branches' storage of '%s' was made by a newer pinfold (%s), which alone can use it", real,
-                       s->top);
+        return project_fail(
+            why, room, 0,
+            "the branches' storage of '%s' was made by a newer pinfold (%s); use that version or a later one", real,
+            s->top);
     }
     snprintf(text, sizeof text, "%s\n", real);
     snprintf(version, sizeof version, "%d\n", VERSION);
     int r = put_file(s->top, "project", text, 0600);
     if (r == 0)
         r = put_file(s->top, "version", version, 0600);
-    return r < 0 ? refused(why, room, -r, "cannot write '%s'", s->top) : 0;
+    return r < 0 ? project_fail(why, room, -r, "cannot write '%s'", s->top) : 0;
 }
 
 int shelf_make(const struct shelf *s, const char *real, const char *word, char *why, size_t room)
@@ -187,7 +175,7 @@ int shelf_make(const struct shelf *s, const char *real, const char *word, char *
         snprintf(path, sizeof path, "%s/%s%s%s", s->top, parts[i].name, below ? word : "", below ? below : "");
         int r = access(path, F_OK) == 0 && is_own(path) ? 0 : make_ours(path, from);
         if (r < 0)
-            return refused(why, room, -r, "cannot make '%s', the branches' storage", path);
+            return project_fail(why, room, -r, "cannot make '%s', the branches' storage", path);
     }
     int r = note_project(s, real, why, room);
     /* What boxes find before git, as this version has it. */
@@ -195,7 +183,7 @@ int shelf_make(const struct shelf *s, const char *real, const char *word, char *
     if (r < 0 || (get_file(path, "git", there, sizeof there) && same(there, wrapper)))
         return r;
     r = put_file(path, "git", wrapper, 0755);
-    return r < 0 ? refused(why, room, -r, "cannot write '%s/git'", path) : 0;
+    return r < 0 ? project_fail(why, room, -r, "cannot write '%s/git'", path) : 0;
 }
 
 int shelf_lock(const struct shelf *s, char *why, size_t room)
@@ -204,11 +192,11 @@ int shelf_lock(const struct shelf *s, char *why, size_t room)
     snprintf(path, sizeof path, "%s/lock", s->top);
     int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
-        return refused(why, room, errno, "cannot open '%s'", path);
+        return project_fail(why, room, errno, "cannot open '%s'", path);
     while (flock(fd, LOCK_EX) < 0) {
         if (errno == EINTR)
             continue;
-        int r = refused(why, room, errno, "cannot lock '%s'", path);
+        int r = project_fail(why, room, errno, "cannot lock '%s'", path);
         (void)close(fd);
         return r;
     }

@@ -128,28 +128,30 @@ void project_policy(const struct project_seen *seen, const struct project_contai
     if (seen->precommit)
         buf_text(out, "    - .agent-precommit/user-context.json # what a person told agent-precommit\n");
     if (seen->judges)
+        buf_text(out, "\n# git has hooks here that check commits: a branch moves only to commits that have passed "
+                      "them, outside of "
+                      "the box,\n# whatever makes them. With protect_branches: [main] this applies to main alone.\n"
+                      "git: { verify: required }\n");
+    else if (seen->git && seen->hooks)
         buf_text(
             out,
-            "\n# git has hooks here that judge commits: a branch moves only to commits that they have passed, outside "
-            "of the box,\n# whatever makes them. protect_branches: [main] would leave the others alone.\n"
-            "git: { verify: required }\n");
-    else if (seen->git && seen->hooks)
-        buf_text(out,
-                 "\n# If git runs hooks here (core.hooksPath), this lets branches move only to commits that they have "
-                 "passed:\n# git: { verify: required }\n");
+            "\n# If git runs hooks here (core.hooksPath), this lets branches move only to commits that have passed "
+            "them:\n# git: { verify: required }\n");
     for (size_t i = 0; project_signs[i = next_new(seen, i, cache_of)].file; i++)
-        buf_printf(out, "%s#   %s of %s\n",
+        buf_printf(out, "%s#   %s (%s)\n",
                    next_new(seen, 0, cache_of) == i
-                       ? "\n# Caches that boxes of this project have of their own, without a rule:\n"
+                       ? "\n# Caches that boxes of this project have privately, without any rule:\n"
                        : "",
                    project_signs[i].cache, project_signs[i].manager);
     if (seen->env)
-        buf_text(out, "\n# .env and .env.local, with what only you should know, are hidden from boxes. If commands "
-                      "need them, under files:\n"
+        buf_text(out, "\n# .env and .env.local often hold secrets and are hidden from boxes. If commands need them, "
+                      "add this under "
+                      "files:\n"
                       "#   env_files: true\n");
     if (ports)
         buf_text(out,
-                 "\n# Servers. One box at a time can hold a port, so these are options of the box that needs it:\n");
+                 "\n# Servers found here. Only one box at a time can use a port, so give these options to the box that "
+                 "needs it:\n");
     put_ports(seen, true, out);
     put_ports(seen, false, out);
 }

@@ -24,8 +24,7 @@ extern const char project_dockerfile[]; /* images/repo/Dockerfile */
 
 enum { MAX_POLICY = 64 * 1024, MAX_IGNORE = 1 << 20, MAX_BACKUPS = 1000 };
 
-static int said(char *why, size_t room, int no, const char *format, ...) __attribute__((format(printf, 4, 5)));
-static int said(char *why, size_t room, int no, const char *format, ...)
+int project_fail(char *why, size_t room, int no, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -110,17 +109,17 @@ static int put_policy(int at, const char *path, struct str text, bool force, str
     struct stat st;
     bool there = fstatat(at, NAME, &st, AT_SYMLINK_NOFOLLOW) == 0;
     if (there && !force) {
-        (void)said(why, room, 0, "'%s/" PROJECT_FILE "' exists; --force moves it to a backup and writes a new one",
-                   path);
+        (void)project_fail(why, room, 0,
+                           "'%s/" PROJECT_FILE "' exists; --force moves it to a backup and writes a new one", path);
         return -EEXIST;
     }
     int r = write_new(at, BESIDE, text, 0644);
     if (r < 0)
-        return said(why, room, -r, "cannot write '%s/" PROJECT_FILE "'", path);
+        return project_fail(why, room, -r, "cannot write '%s/" PROJECT_FILE "'", path);
     if (there && (r = back_up(at, NAME, done->moved)) < 0)
-        (void)said(why, room, -r, "cannot move '%s/" PROJECT_FILE "' to a backup", path);
+        (void)project_fail(why, room, -r, "cannot move '%s/" PROJECT_FILE "' to a backup", path);
     if (r == 0 && (r = sys_renameat2(at, BESIDE, at, NAME, RENAME_NOREPLACE)) < 0) {
-        (void)said(why, room, -r, "cannot write '%s/" PROJECT_FILE "'", path);
+        (void)project_fail(why, room, -r, "cannot write '%s/" PROJECT_FILE "'", path);
         if (done->moved[0])
             (void)sys_renameat2(at, done->moved + sizeof ".pinfold", at, NAME, RENAME_NOREPLACE);
     }
@@ -144,7 +143,7 @@ static int put_dockerfile(int dir, int at, const char *path, bool force, struct 
         r = sys_renameat2(at, BESIDE_IMAGE, at, DOCKERFILE, RENAME_NOREPLACE);
     done->image = r == 0;
     if (r < 0) {
-        (void)said(why, room, -r, "cannot write '%s/" PROJECT_DOCKERFILE "'", path);
+        (void)project_fail(why, room, -r, "cannot write '%s/" PROJECT_DOCKERFILE "'", path);
         (void)unlinkat(at, BESIDE_IMAGE, 0);
     }
     return r;
@@ -166,18 +165,19 @@ int project_write(int dir, const char *path, const struct project_seen *seen, co
     *done = (struct project_done){.ignored = false};
     project_policy(seen, container, &text);
     if (!buf_ok(&text))
-        return said(why, room, ENOMEM, "cannot write '%s/" PROJECT_FILE "'", path);
+        return project_fail(why, room, ENOMEM, "cannot write '%s/" PROJECT_FILE "'", path);
     bool made = mkdirat(dir, ".pinfold", 0755) == 0;
     if (!made && errno != EEXIST)
-        return said(why, room, errno, "cannot create '%s/.pinfold'", path);
+        return project_fail(why, room, errno, "cannot create '%s/.pinfold'", path);
     auto_fd int at = openat(dir, ".pinfold", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (at < 0)
-        return said(why, room, errno, "'%s/.pinfold' must be a directory, no link; move it away", path);
+        return project_fail(why, room, errno, "'%s/.pinfold' must be a directory, no link; move it away", path);
     int r = 0;
     if (seen->git && (force || faccessat(at, NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0) &&
         (r = ignore(dir, &done->ignored)) < 0)
-        (void)said(why, room, -r,
-                   "cannot add the line '" IGNORE "' to '%s/.gitignore', which must be a file of at most 1 MiB", path);
+        (void)project_fail(why, room, -r,
+                           "cannot add the line '" IGNORE "' to '%s/.gitignore', which must be a file of at most 1 MiB",
+                           path);
     const bool free_name = force || faccessat(at, NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0; /* or nothing is written */
     if (r == 0 && container->engine && free_name)
         r = put_dockerfile(dir, at, path, force, done, why, room);

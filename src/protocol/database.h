@@ -8,6 +8,15 @@
 #pragma once
 #include "base/err.h"
 
+/*
+ * Or to carry a project's conversations from one database to another (sqlite/carry.c): two of it, one that reads and one that writes.
+ *
+ *     pinfold-sqlite VERSION DATABASE --carry HOW WORKSPACE      HOW: from-host, from-box or to; with "+schema": the other side has none yet
+ *
+ * DATABASE_HOST is then the directory of that one database, and DATABASE_SESSION the pipe between them.
+ */
+#define DATABASE_CARRY "--carry"
+
 enum {
     DATABASE_SOCKET = 3,  /* a SOCK_SEQPACKET socket that takes the answer */
     DATABASE_HOST = 4,    /* the directory of the host's database, which is only read */

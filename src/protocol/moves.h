@@ -8,6 +8,10 @@
 
 #define MOVES_PROGRAM "--check-moves" /* with which pinfold starts itself as that checker */
 #define MOVES_SOCKET  3 /* its end of the pair with pinfold: it says first whether it is ready, by a moves_answer */
+#define MOVES_PACK                                                                                                     \
+    4 /* with MOVES_MORE as its first argument: a pack of objects that the repository does not have yet, and its index */
+#define MOVES_INDEX 5
+#define MOVES_MORE  "more"
 
 #define MOVES_TEXT 65536 /* of all lines */
 #define MOVES_WHY  1600  /* with its NUL */

@@ -163,6 +163,9 @@ static void say_header(const struct pinfold_run_options *o, const struct plan *p
     words_header(plan, &words);
     say(o, PINFOLD_SAY_HEADER, &words);
     buf_free(&words);
+    words_around(plan, &words);
+    say(o, PINFOLD_SAY_NOTE, &words);
+    buf_free(&words);
     if (!again)
         words_ignored(plan->policy, &words);
     say(o, PINFOLD_SAY_NOTE, &words);
@@ -238,6 +241,18 @@ static void say_left(const struct pinfold_run_options *o, const struct box_resul
     }
 }
 
+/* What cargo tries in passing, with each build: it locks its cache if it can, and goes on without. In the result and the log like others. */
+static bool is_in_passing(const struct denial *d)
+{
+    static const char *const ends[] = {"/.cargo/.package-cache", "/.cargo/.package-cache-mutate",
+                                       "/.cargo/.global-cache"};
+    for (size_t i = 0; same(d->kind, "file") && i < sizeof ends / sizeof *ends; i++) {
+        if (str_ends(str_of(d->target), str_of(ends[i])))
+            return true;
+    }
+    return false;
+}
+
 void say_notes(const struct pinfold_run_options *o, const struct pinfold_result *result)
 {
     auto_buf struct buf words = BUF(MAX_WORDS);
@@ -252,7 +267,8 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
     say(o, PINFOLD_SAY_NOTE, &words);
     size_t seen = seen_before(r);
     for (size_t i = 0; i < r->n_denials; i++) {
-        if (said_before(r, i) || same(r->denials[i].kind, "limit")) /* which is said already */
+        if (said_before(r, i) || same(r->denials[i].kind, "limit") /* which is said already */ ||
+            is_in_passing(&r->denials[i]))
             continue;
         if (r->denials[i].seen && seen && seen--)
             continue;
@@ -324,7 +340,8 @@ static int check_run(const struct pinfold_policy *p, struct pinfold_run_options 
         return err_say(e, ERR_POLICY, "the command's name is empty");
     if (o->cwd && o->cwd[0] != '/')
         return err_say(e, ERR_POLICY, "the start directory '%s' must be an absolute path", o->cwd);
-    return caller_id_check(o->id, e);
+    const int r = planned_file_limit(e);
+    return r < 0 ? r : caller_id_check(o->id, e);
 }
 
 struct run_caller { /* of the callbacks */
@@ -433,7 +450,7 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
     spec.answer_ctx = result->policy;
     cow_notes(&spec, result->layer);
     struct moves_checker checker;
-    int r = moves_begin(result->policy, spec.start.plan, &checker, e);
+    int r = moves_begin(result->policy, spec.start.plan, result->layer, &checker, e);
     if (r < 0)
         return r;
     spec.moves = checker.socket;

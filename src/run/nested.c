@@ -37,8 +37,13 @@ bool nested_in_box(void)
 bool nested_allowed(void)
 {
     const struct sys_clone how = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
+    struct plan_image told;
     if (!nested_in_box())
         return true;
+    auto_fd int rules = open(GUARD_TOLD_AT, O_RDWR | O_CLOEXEC);
+    if (rules >= 0 && pread(rules, &told, sizeof told, 0) == sizeof told && told.magic == PLAN_MAGIC &&
+        !(told.filter & FILTER_USERNS))
+        return false; /* an attempt would be told to whoever started that box */
     int status, pid = sys_clone3(&how);
     if (pid == 0)
         sys_exit(0);
@@ -81,7 +86,7 @@ int nested_remedy(struct err *e, int r)
     if (nested_allowed())
         return r;
     return err_hint(e, r,
-                    "this already runs in a box; a nested box needs the outer box to be started with "
+                    "this already runs in a box; for a tighter one inside it, start the outer one with "
                     "--allow-nested-userns; or run the command directly: the outer box confines it");
 }
 

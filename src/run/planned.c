@@ -6,17 +6,32 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "survey/written.h"
 #include "sys/remove.h"
 #include "run/private.h"
 #include "run/world.h"
 #include "policy/path.h"
+#include "sys/process.h"
 
 const char *planned_directory(const struct pinfold_policy *p)
 {
     const char *here = p->layers.world.cwd, *chosen = p->policy->workspace;
     return p->policy->workspace_origin && !path_at_or_below(here, chosen) ? chosen : here;
+}
+
+int planned_file_limit(struct err *e)
+{
+    enum { NEEDED = 64 << 10 };
+    struct rlimit most;
+    if (getrlimit(RLIMIT_FSIZE, &most) < 0 || most.rlim_cur >= NEEDED)
+        return 0;
+    return err_say(
+        e, ERR_CANNOT,
+        "the limit of a file's size (ulimit -f) is %llu bytes here, and pinfold's own files need %d; raise it, "
+        "and limit the command alone: pinfold run -- sh -c 'ulimit -f %llu; exec COMMAND'",
+        (unsigned long long)most.rlim_cur, NEEDED, (unsigned long long)most.rlim_cur / 512);
 }
 
 extern char **environ;
@@ -125,6 +140,10 @@ int planned_make(const struct pinfold_policy *p, struct plan_ask *ask, bool thor
     return r < 0 ? r : remember_roots(p->policy, &ret->facts, e);
 }
 
+enum {
+    STACK_USED = 96 << 10
+}; /* as deep as a plan's making goes; below a main thread's stack is nothing else for longer than that */
+
 /* The command has run for a while: what was needed to come so far is given back. */
 void planned_give_back(void *ctx)
 {
@@ -140,6 +159,7 @@ void planned_give_back(void *ctx)
     }
     arena_trim(m->policy->mem);
     arena_trim(m->policy->policy->mem);
+    sys_stack_back((char *)__builtin_frame_address(0) - STACK_USED);
 }
 
 /* All that was read, parsed and planned but for the image of the plan; `room` spans at most. */

@@ -5,6 +5,8 @@
 
 int planned_make(const struct pinfold_policy *p, struct plan_ask *ask, bool thorough, struct private_dirs *dirs,
                  struct prepared *ret, struct err *e);
+/* Whether this process may write files as a start does; an error that says what to do otherwise. */
+int planned_file_limit(struct err *e);
 /* Default working directory: the caller's, or the workspace if one was chosen elsewhere. */
 const char *planned_directory(const struct pinfold_policy *p);
 /* Call when the box has ended. */

@@ -21,6 +21,24 @@ void words_safe(struct buf *out, const char *text)
     utf8_safe(out, str_of(text));
 }
 
+void words_shell(struct buf *out, const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+    if (*text && !text[strspn(text, plain)]) {
+        buf_text(out, text);
+        return;
+    }
+    buf_char(out, '\'');
+    for (const char *at = text; *at;) {
+        const size_t n = strcspn(at, "'");
+        utf8_safe(out, (struct str){at, n});
+        at += n;
+        if (*at && at++)
+            buf_text(out, "'\\''");
+    }
+    buf_char(out, '\'');
+}
+
 void words_duration(struct buf *out, uint64_t us)
 {
     uint64_t ms = us / 1000;
@@ -113,6 +131,14 @@ void words_unsandboxed(const struct plan *plan, struct buf *out)
     }
 }
 
+void words_around(const struct plan *plan, struct buf *out)
+{
+    if (plan->facts->around && plan->image->tier == TIER_LANDLOCK)
+        buf_text(out,
+                 "this already runs in a box: the command runs in the same one, confined further by Landlock; it sees "
+                 "the other processes there, and temporary files go to $TMPDIR");
+}
+
 void words_header(const struct plan *plan, struct buf *out)
 {
     static const char *const nets[] = {[NET_NONE] = "none", [NET_ALLOW] = "allow", [NET_HOST] = "the host's"};
@@ -176,7 +202,7 @@ void words_missing(const struct policy *p, struct buf *out)
         char origin[512];
         if (!rule->told || access(rule->path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
             continue;
-        buf_text(out, first ? "; " : "not writable, since nothing is there: ");
+        buf_text(out, first ? "; " : "not writable, because nothing exists there: ");
         words_safe(out, rule->path);
         buf_text(out, " (");
         words_safe(out, policy_origin(p, rule->origin, origin, sizeof origin));
@@ -523,7 +549,7 @@ static void rule_remedy(const struct denial *d, struct buf *out)
     char object[4096];
     snprintf(object, sizeof object, "%.*s", (int)n, d->target);
     buf_text(out, same(d->action, "read") ? "allow with --ro " : "allow with --rw ");
-    words_safe(out, object);
+    words_shell(out, object);
 }
 
 /* A place that is read-only because no rule makes it writable, which the caller could change: the nearest remedy. */
@@ -569,7 +595,7 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
         return;
     }
     buf_text(out, "allow with --rw ");
-    words_safe(out, dir);
+    words_shell(out, dir);
 }
 
 /* A system call's numbers as programs write them: "socket(2, 1)" is socket(AF_INET, SOCK_STREAM). */
@@ -674,7 +700,7 @@ static void rule_offer(const struct denial *d, const struct policy *policy, stru
         buf_text(out, "no option allows it: mount a directory instead, or do the mount outside the box");
     } else if (same(d->kind, "socket")) {
         buf_text(out, "allow with --unix-socket ");
-        words_safe(out, d->target);
+        words_shell(out, d->target);
     } else if (same(d->origin, "built in") && d->rule && d->rule[0] == '/') {
         buf_text(out, "it cannot be changed in a box; change it outside");
     } else if (is_guarded_name(policy, d) || same(d->origin, "built in")) {
@@ -682,7 +708,7 @@ static void rule_offer(const struct denial *d, const struct policy *policy, stru
         buf_text(out, "do it outside the box");
         if (name && !is_repositorys(d->rule)) {
             buf_text(out, ", or allow this name with --guard-allow ");
-            words_safe(out, d->rule);
+            words_shell(out, d->rule);
         } else if (!is_no_names(d->rule)) {
             buf_text(out, ", or run with --guard off");
         }
@@ -711,7 +737,8 @@ static bool special_denial(const struct denial *d, const struct policy *policy, 
                       "other sandboxes do): without CAP_SETFCAP the kernel does not map root a second time");
         begin_offer(out, ret_offer);
         buf_text(out,
-                 "start pinfold as an ordinary user; for browsers another user in the box is enough: --user 1000:1000");
+                 "start pinfold as an ordinary user, or switch that program's own sandbox off, as the box confines it "
+                 "already; for browsers another user in the box is enough: --user 1000:1000");
     } else if (same(d->kind, "namespace")) {
         buf_text(out, "namespace: the command failed after it tried to create a namespace (browsers and other "
                       "sandboxes do), which the box refuses");
@@ -814,9 +841,8 @@ void words_left(const struct left_behind *l, struct buf *out)
     if (same(l->kind, "replaced")) {
         buf_text(out, "'");
         words_safe(out, l->path);
-        buf_text(out,
-                 "' was replaced on the host while the box ran, and the new file was not hidden in it; to hide such "
-                 "a name in every case, at a price for each open: --hide ");
+        buf_text(out, "' was replaced on the host while the box ran, and the new file was not hidden in it; to hide "
+                      "such a name in any case, which makes each open slower: --hide ");
         words_safe(out, l->path);
         return;
     }

@@ -9,8 +9,12 @@
 
 #define MAX_WORDS 4096
 
+/* The text as one word of a shell's command line: in quotes if it needs them. */
+void words_shell(struct buf *out, const char *text);
 /* The warning before a command that runs without a box. */
 void words_unsandboxed(const struct plan *plan, struct buf *out);
+/* That the command shares the box around this one; leaves `out` empty if it does not. */
+void words_around(const struct plan *plan, struct buf *out);
 void words_header(const struct plan *plan, struct buf *out);
 /* What of the image's ENTRYPOINT, WORKDIR and USER is not as docker run has it. `own`: the command is the image's own. */
 void words_image_start(const struct plan *plan, bool own, struct buf *out);

@@ -302,6 +302,8 @@ int make_private_directories(const char *path, struct err *e)
     size_t n = strlen(path);
     if (n >= sizeof part)
         return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "cannot create directory '%s'", path);
+    if (mkdir(path, 0700) == 0 || errno == EEXIST) /* as a rule it is there */
+        return 0;
     memcpy(part, path, n + 1);
     for (size_t i = 1; i <= n; i++) {
         if (part[i] != '/' && part[i] != 0)

@@ -270,6 +270,7 @@ static int clone_init(struct builder *b, int *ret_pidfd)
         return -ENOMEM;
     struct builder *theirs = (void *)(memory + INIT_STACK);
     *theirs = *b;
+    theirs->runner.stack = memory;
     struct sys_clone how = {.flags =
                                 CLONE_VM | SYS_CLONE_PIDFD | (b->plan->namespaces & ~b->plan->outer & CLONE_NEWPID),
                             .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
@@ -371,6 +372,9 @@ static _Noreturn void leave(const struct builder_end *end, struct runner *r, int
     int ignored;
     if (end->settler > 0) /* before the next box finds what it is removing */
         (void)sys_wait4(end->settler, &ignored, __WALL, NULL);
+    if (r &&
+        r->n_works) /* pinfold may end as soon as it is told; this process ends by itself, and does not stop half way */
+        (void)sys_prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
     (void)sys_send_fd(end->report, &f, sizeof f, -1, 0);
     if (r)
         overlays_settle(r, true);
@@ -389,9 +393,7 @@ _Noreturn void builder_finish(const struct builder_end *end, int status)
     leave(end, NULL, mirror(status));
 }
 
-/* A command that runs longer than this is not delayed by the mark of its layer: it is removed, and the capabilities for that are
-   given up. An end, or something for the guard, ends the wait. */
-static void settle_in_time(struct builder *b, int notify, int init)
+void builder_settle_in_time(struct builder *b, int notify, int init)
 {
     const struct timespec moment = {.tv_nsec = 250000000};
     struct pollfd p[] = {
@@ -399,6 +401,7 @@ static void settle_in_time(struct builder *b, int notify, int init)
     if (!b->late || sys_poll(p, 3, &moment) != 0)
         return;
     overlays_settle(&b->runner, true);
+    sys_stack_back(b->runner.stack);
     b->late = false;
     int e = become_guard(b);
     if (e < 0)
@@ -413,7 +416,7 @@ static _Noreturn void watch(struct builder *b, int init)
     if (supervised(b->plan) && sys_recv_fd(b->pass[0], &ready, 1, &notify, 0) > 0 && notify >= 0) {
         if (!(b->plan->filter & FILTER_READS)) /* no call waits for the guard */
             sys_drop(&b->pass[0]);
-        settle_in_time(b, notify, init);
+        builder_settle_in_time(b, notify, init);
         status = b->supervise(b, notify, sys_taken(&b->runner.host_proc), init);
         const struct builder_end end = builder_end(b);
         if (b->plan->tier || status < 0)
@@ -421,7 +424,7 @@ static _Noreturn void watch(struct builder *b, int init)
         leave(&end, &b->runner, mirror(status));
     }
     int e;
-    settle_in_time(b, -1, init);
+    builder_settle_in_time(b, -1, init);
     do
         e = sys_waitid(3 /* P_PIDFD */, init, &info, WEXITED | __WALL);
     while (e == -EINTR);
@@ -491,8 +494,8 @@ static void begin_init(struct builder *b, int *ret_pidfd)
 
 /*
  * Whether the mark of the box's layer is removed after a short command, by the builder itself, and no process is made for that.
- * Until then, at most settle_in_time(), it keeps its capabilities, which is safe because it executes nothing, reads nothing of the
- * box's, and cannot be examined. Not if it becomes the guard for certain, or if there is a process for kept masks anyway.
+ * Until then, at most builder_settle_in_time(), it keeps its capabilities, which is safe because it executes nothing, reads nothing of the
+ * box's but numbers of calls that it lets go on (guard/begin.c), and cannot be examined. Not if it becomes the guard for certain, or if there is a process for kept masks anyway.
  */
 static bool settles_late(const struct builder *b)
 {

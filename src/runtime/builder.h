@@ -69,6 +69,9 @@ size_t builder_stacks(void);
 void builder_populate(const struct builder *b, char *stack_end);
 /* Before it reads anything of a box's, or executes another program: gives up what the guard must not have; 0 or -errno. */
 int builder_yield(struct builder *b);
+/* A command that runs longer than a moment is not delayed by the mark of its layer: it is removed, and the capabilities for that are given
+   up. An end, or something for the guard, ends the wait; nothing is waited for if that is done. `notify` may be -1. */
+void builder_settle_in_time(struct builder *b, int notify, int init);
 struct builder_end builder_end(const struct builder *b);
 /* In the program that the guard continues in: first, keeps what `end` says of the builder's rights; 0 or -errno. */
 int builder_resume(const struct builder_end *end);

@@ -6,7 +6,8 @@
  * So every destination is local, every packet passes prerouting on lo, and one nftables rule passes each SYN that is
  * not for loopback to the transparent listener; getsockname(2) of the accepted socket is the original destination.
  * Everything else, neither TCP nor loopback, is rejected in the output hook, so that QUIC and the like fall back at
- * once.
+ * once. A second belt: packets of any interface but lo are dropped in both directions. There is none, but somebody outside
+ * can attach one (docker network connect, ip link set netns), and a program in the box could choose it (SO_BINDTODEVICE).
  *
  * Without nf_tables (CATCH_ROUTES) the routes are the same, but each port needs its own listener at the wildcard
  * address, and a routing rule prohibits everything but TCP. Without such routes (CATCH_LOOPBACK) only local addresses
@@ -484,6 +485,17 @@ static void to_loopback(struct msg *m, bool v6, uint32_t op)
     }
 }
 
+/* Only lo counts, to send (NFT_META_OIF) and to receive (NFT_META_IIF). */
+static void rule_of_lo(struct msg *m, const char *chain_name, uint32_t key)
+{
+    const uint32_t lo = LO;
+    struct nft_rule r = rule(m, chain_name);
+    load_meta(m, key);
+    compare(m, NFT_CMP_NEQ, &lo, sizeof lo);
+    put_verdict(m, NF_DROP);
+    rule_end(m, r);
+}
+
 static int rules(void)
 {
     struct msg m = {0};
@@ -495,7 +507,10 @@ static int rules(void)
     end(&m);
     chain(&m, "catch", NF_INET_PRE_ROUTING, -150);
     chain(&m, "refuse", NF_INET_LOCAL_OUT, 0);
-    acks += 3;
+    chain(&m, "inbound", NF_INET_LOCAL_IN, 0);
+    rule_of_lo(&m, "refuse", NFT_META_OIF);
+    rule_of_lo(&m, "inbound", NFT_META_IIF);
+    acks += 6;
     for (int v6 = 0; v6 < 2; v6++) {
         struct nft_rule r = rule(&m, "catch");
         to_loopback(&m, v6, NFT_CMP_EQ);

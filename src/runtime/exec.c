@@ -38,7 +38,14 @@ static int exec_file(const char *file, const struct job *job, struct outcome *o)
     return e == -ENOENT ? -ENOEXEC : e;
 }
 
-static int exec_found(const struct job *job, struct outcome *o)
+/* Each execve of a monitored box waits for the guard, so none is made for what is not there. */
+static bool is_absent(const struct runner *r, const char *file)
+{
+    struct sys_stat st;
+    return r->plan->filter & FILTER_MONITOR && sys_stat_at(AT_FDCWD, file, 0, SYS_STAT_BASIC, &st) == -ENOENT;
+}
+
+static int exec_found(const struct runner *r, const struct job *job, struct outcome *o)
 {
     const char *name = job->argv[0];
     size_t n = 0;
@@ -61,7 +68,7 @@ static int exec_found(const struct job *job, struct outcome *o)
         if (m + n + 2 <= sizeof file) {
             file[m++] = '/';
             __builtin_memcpy(file + m, name, n + 1);
-            int e = exec_file(file, job, o);
+            int e = is_absent(r, file) ? -ENOENT : exec_file(file, job, o);
             struct sys_stat st; /* as in a shell: an unsearchable directory does not have the command */
             refused |= e == -EACCES && sys_stat_at(AT_FDCWD, file, 0, SYS_STAT_BASIC, &st) == 0;
             if (e != -ENOENT && e != -ENOTDIR && e != -EACCES && e != -ENAMETOOLONG && e != -ELOOP)
@@ -148,5 +155,5 @@ _Noreturn void command_child(const struct runner *r, const struct job *job, int 
     if (e < 0)
         fail(o, WHERE_STDIO, e);
     (void)sys_sigmask(SIG_SETMASK, 0);
-    fail(o, WHERE_EXEC, exec_found(job, o));
+    fail(o, WHERE_EXEC, exec_found(r, job, o));
 }

@@ -142,6 +142,7 @@ static void settle_down(struct init_box *b)
     for (size_t i = 0; i < b->r->n_spare; i++)
         (void)sys_call(SYS_munmap, b->r->spare[i].at, b->r->spare[i].bytes, 0, 0, 0, 0);
     b->r->n_spare = 0;
+    sys_stack_back(b->r->stack);
 }
 
 static _Noreturn void serve(struct init_box *b)

@@ -63,6 +63,8 @@ struct runner {
     uint8_t oom_bytes;        /* 0: unchanged */
     const struct span *spare; /* memory shared with the builder that pid 1 unmaps once its command runs */
     size_t n_spare;
+    char *
+        stack; /* where that of this process ends, if it is one in shared memory, or NULL: what is below its frames goes back while it waits */
     struct kept_masks kept;
     uint64_t open_files; /* soft RLIMIT_NOFILE before the builder raised it, 0: unchanged */
     int done[72];        /* descriptors that are needed no more, until close_done() */

@@ -106,16 +106,22 @@ static int hide_upper(const char *paths)
  * for a LAYER it is done after the box has ended. Then nothing else keeps the next box of this layer from mounting it, which
  * would fail if a directory of the new mark went at this moment: both lock the work directory.
  */
-static int forget_volatile(int work)
+static const char *const marks[] = {"work/incompat/volatile/dirty", "work/incompat/volatile", "work/incompat"};
+
+static int remove_marks(int work)
 {
-    static const char *const marks[] = {"work/incompat/volatile/dirty", "work/incompat/volatile", "work/incompat"};
-    int e = sys_unlinkat(work, marks[2], AT_REMOVEDIR); /* mostly there is none */
-    if (e != -ENOTEMPTY && e != -EEXIST)
-        return e == -ENOENT ? 0 : e;
-    e = 0;
+    int e = 0;
     for (int i = 0; i < 3 && (e == 0 || e == -ENOENT); i++)
         e = sys_unlinkat(work, marks[i], i ? AT_REMOVEDIR : 0);
     return e == -ENOENT ? 0 : e;
+}
+
+static int forget_volatile(int work)
+{
+    int e = sys_unlinkat(work, marks[2], AT_REMOVEDIR); /* mostly there is none */
+    if (e != -ENOTEMPTY && e != -EEXIST)
+        return e == -ENOENT ? 0 : e;
+    return remove_marks(work);
 }
 
 static int lock_work(int work)
@@ -380,7 +386,7 @@ void overlays_settle(struct runner *r, bool here)
     while (r->n_works) {
         int work = r->works[--r->n_works];
         if (here)
-            (void)forget_volatile(work);
+            (void)remove_marks(work); /* mounting has left them */
         sys_shut(work);
     }
 }

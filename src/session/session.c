@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/json.h"
 #include "run/asked/denied.h"
 #include "run/asked/inquiry.h"
 #include "run/asked/monitor.h"
@@ -290,7 +291,7 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     arena_trim(mem);
     struct moves_checker checker;
-    int r = moves_begin(b->policy, prepared->plan, &checker, e);
+    int r = moves_begin(b->policy, prepared->plan, b->layer, &checker, e);
     if (r < 0)
         return r;
     keep.box.moves = checker.socket;
@@ -431,6 +432,7 @@ static void forget_caller(struct session_birth *b)
     for (int s = 1; s < 32; s++)
         (void)signal(s, SIG_DFL);
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN);
     /* Who misses the socket sends it: not before it is watched. */
     (void)sys_sigmask(SIG_SETMASK, 1ull << (SIGUSR1 - 1));
     if (keep > 3)
@@ -617,7 +619,11 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
                       shown(&s->place, name), name, name);
         return -ESTALE;
     }
-    if (found != NOT_THERE)
+    /* What prints names shows such a one in other bytes, and by those nobody finds it. */
+    if (!utf8_valid(str_of(s->place.name)))
+        return err_say(e, ERR_POLICY, "a session's name must be UTF-8; '%s' is not", shown(&s->place, name));
+    r = planned_file_limit(e);
+    if (r == 0 && found != NOT_THERE)
         r = stop_living(&s->place, s->mem, e);
     if (r == 0)
         r = start_keeping(policy, &s->place, o, lock, e);

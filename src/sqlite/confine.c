@@ -75,12 +75,12 @@ static int restrict_files(int host, int session, const char *name)
     char index[300];
     own_fd int ruleset = sys_landlock_create(&(struct sys_landlock_ruleset){.files = all});
     int no = ruleset < 0 ? ruleset : 0;
-    if (no == 0)
+    if (no == 0 && session >= 0)
         no = allow(ruleset, session, all & ~(uint64_t)(LANDLOCK_ACCESS_FS_EXECUTE | SYS_LANDLOCK_REFER));
-    if (no == 0)
+    if (no == 0 && host >= 0)
         no = allow(ruleset, host, READ_RIGHTS);
     snprintf(index, sizeof index, "%s-shm", name);
-    own_fd int shm = sys_openat(host, index, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+    own_fd int shm = host < 0 ? -1 : sys_openat(host, index, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
     if (no == 0 && shm >= 0) /* after a crash it is begun anew */
         no = allow(
             ruleset, shm,

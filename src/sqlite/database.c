@@ -167,7 +167,7 @@ static bool calls_replace(void)
 
 /* ---- connections ---- */
 
-static int say(struct err *e, sqlite3 *db, int code, const char *what)
+int database_say(struct err *e, sqlite3 *db, int code, const char *what)
 {
     int no = code == SQLITE_BUSY || code == SQLITE_LOCKED ? EBUSY
              : code == SQLITE_NOMEM                       ? ENOMEM
@@ -196,14 +196,14 @@ static sqlite3 *harden(sqlite3 *db)
     return db;
 }
 
-static int connect_to(const char *path, int flags, sqlite3 **ret, struct err *e, const char *what)
+int database_connect(const char *path, int flags, sqlite3 **ret, struct err *e, const char *what)
 {
     sqlite3 *db = NULL;
     int code = sqlite3_open_v2(path, &db, flags | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_URI, "unix");
     if (code == SQLITE_OK)
         code = run_sql(harden(db), "SELECT count(*) FROM sqlite_schema");
     if (code != SQLITE_OK) {
-        int no = say(e, db, code, what);
+        int no = database_say(e, db, code, what);
         (void)sqlite3_close(db);
         return no;
     }
@@ -236,7 +236,7 @@ static bool unchanged(const struct seen *a, const struct seen *b)
 }
 
 /* Does `work` on a consistent view of the host's database. */
-static int with_host(int (*work)(sqlite3 *host, void *ctx, struct err *e), void *ctx, struct err *e)
+int database_with_host(int (*work)(sqlite3 *host, void *ctx, struct err *e), void *ctx, struct err *e)
 {
     char path[300];
     int no = -EBUSY;
@@ -248,11 +248,11 @@ static int with_host(int (*work)(sqlite3 *host, void *ctx, struct err *e), void 
         if (no < 0)
             return no == -ENOENT ? no : err_sys(e, ERR_SYSTEM, -no, "%s", own.name);
         snprintf(path, sizeof path, "file:/h/%s", own.name);
-        no = connect_to(path, SQLITE_OPEN_READONLY, &db, e, "the host's database");
+        no = database_connect(path, SQLITE_OPEN_READONLY, &db, e, "the host's database");
         if (no < 0 && !before.wal) {
             immutable = true;
             snprintf(path, sizeof path, "file:/h/%s?immutable=1", own.name);
-            no = connect_to(path, SQLITE_OPEN_READONLY, &db, e, "the host's database");
+            no = database_connect(path, SQLITE_OPEN_READONLY, &db, e, "the host's database");
         }
         if (no == 0)
             no = work(db, ctx, e);
@@ -293,14 +293,14 @@ static int backup(sqlite3 *host, void *ctx, struct err *e)
     } else if (code == SQLITE_OK) {
         code = sqlite3_errcode(copy);
     }
-    int no = code == SQLITE_OK ? 0 : say(e, copy, code, "cannot copy the host's database");
+    int no = code == SQLITE_OK ? 0 : database_say(e, copy, code, "cannot copy the host's database");
     (void)sqlite3_close(copy);
     return no;
 }
 
 static int first_copy(struct err *e)
 {
-    int no = with_host(backup, NULL, e);
+    int no = database_with_host(backup, NULL, e);
     /* Under its name in one step, and not over what the box has put there meanwhile. */
     if (no == 0)
         no = sys_renameat2(own.session, own.temp, own.session, own.name, RENAME_NOREPLACE);
@@ -319,7 +319,7 @@ struct refresh {
 };
 
 /* An ordinary table: what else may bear the name can do anything. */
-static int ordinary(sqlite3 *db, const char *table, bool *ret)
+int database_ordinary(sqlite3 *db, const char *table, bool *ret)
 {
     sqlite3_stmt *s = NULL;
     *ret = false;
@@ -370,28 +370,28 @@ static int replace_rows(sqlite3 *host, void *ctx, struct err *e)
     char what[256];
     bool here, there;
     snprintf(what, sizeof what, "the session's table %s", r->table);
-    int code = ordinary(host, r->table, &here);
+    int code = database_ordinary(host, r->table, &here);
     if (code != SQLITE_OK || !here)
-        return code != SQLITE_OK ? say(e, host, code, "the host's database")
+        return code != SQLITE_OK ? database_say(e, host, code, "the host's database")
                                  : err_say(e, ERR_CANNOT, "the host's %s has no table %s", own.name, r->table);
-    code = ordinary(r->session, r->table, &there);
+    code = database_ordinary(r->session, r->table, &there);
     if (code != SQLITE_OK || !there)
         return code != SQLITE_OK
-                   ? say(e, r->session, code, what)
+                   ? database_say(e, r->session, code, what)
                    : err_say(e, ERR_CANNOT, "the session's %s no longer has its table %s; start a new session",
                              own.name, r->table);
     char *select = sqlite3_mprintf("SELECT * FROM main.\"%w\"", r->table);
     code = select ? sqlite3_prepare_v2(host, select, -1, &from, NULL) : SQLITE_NOMEM;
     sqlite3_free(select);
     if (code != SQLITE_OK)
-        return say(e, host, code, "the host's database");
+        return database_say(e, host, code, "the host's database");
     char *insert = insert_of(r->table, from), *clear = sqlite3_mprintf("DELETE FROM main.\"%w\"", r->table);
     code = insert && clear ? run_sql(r->session, clear) : SQLITE_NOMEM;
     if (code == SQLITE_OK)
         code = sqlite3_prepare_v2(r->session, insert, -1, &to, NULL);
     if (code == SQLITE_OK)
         code = copy_rows(from, to);
-    int no = code == SQLITE_OK ? 0 : say(e, r->session, code, what);
+    int no = code == SQLITE_OK ? 0 : database_say(e, r->session, code, what);
     sqlite3_free(insert);
     sqlite3_free(clear);
     (void)sqlite3_finalize(from);
@@ -410,18 +410,18 @@ static int refresh_tables(sqlite3 *host, void *ctx, struct err *e)
     struct refresh_all *all = ctx;
     int code = run_sql(host, "BEGIN");
     if (code != SQLITE_OK)
-        return say(e, host, code, "the host's database");
+        return database_say(e, host, code, "the host's database");
     code = run_sql(all->session, "BEGIN IMMEDIATE");
     if (code != SQLITE_OK) {
         (void)run_sql(host, "ROLLBACK");
-        return say(e, all->session, code, "the session's database");
+        return database_say(e, all->session, code, "the session's database");
     }
     int no = 0;
     for (size_t i = 0; no == 0 && all->tables[i]; i++)
         no = replace_rows(host, &(struct refresh){all->session, all->tables[i]}, e);
     code = no == 0 ? run_sql(all->session, "COMMIT") : SQLITE_OK;
     if (code != SQLITE_OK)
-        no = say(e, all->session, code, "the session's database");
+        no = database_say(e, all->session, code, "the session's database");
     if (no < 0)
         (void)run_sql(all->session, "ROLLBACK");
     (void)run_sql(host, "ROLLBACK");
@@ -433,26 +433,42 @@ static int refresh(char *const *tables, struct err *e)
     char path[300];
     struct refresh_all all = {.tables = tables};
     snprintf(path, sizeof path, "file:/s/%s", own.name);
-    int no = connect_to(path, SQLITE_OPEN_READWRITE, &all.session, e, "the session's database");
+    int no = database_connect(path, SQLITE_OPEN_READWRITE, &all.session, e, "the session's database");
     if (no == 0)
-        no = with_host(refresh_tables, &all, e);
+        no = database_with_host(refresh_tables, &all, e);
     (void)sqlite3_close(all.session);
     return no;
+}
+
+int database_begin(int host, int session, const char *name, struct err *e)
+{
+    static char temp[256];
+    own.host = host;
+    own.session = session;
+    own.name = name;
+    snprintf(temp, sizeof temp, ".pinfold-%ld-%s", (long)getpid(), name);
+    own.temp = temp;
+    return calls_replace() ? 0 : err_say(e, ERR_BUG, "SQLite's system calls cannot be replaced");
+}
+
+void database_drop(void)
+{
+    static const char *const tails[] = {"", "-wal", "-shm", "-journal"};
+    char name[300];
+    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
+        snprintf(name, sizeof name, "%s%s", own.name, tails[i]);
+        (void)unlinkat(own.session, name, 0);
+    }
 }
 
 int database_sync(const struct database_ask *ask, struct err *e)
 {
     struct stat st;
-    static char temp[256];
-    own.host = ask->host;
-    own.session = ask->session;
-    own.name = ask->name;
-    snprintf(temp, sizeof temp, ".pinfold-%ld-%s", (long)getpid(), ask->name);
-    own.temp = temp;
-    if (fstatat(own.host, own.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(ask->host, ask->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return -ENOENT;
-    if (!calls_replace())
-        return err_say(e, ERR_BUG, "SQLite's system calls cannot be replaced");
+    int no = database_begin(ask->host, ask->session, ask->name, e);
+    if (no < 0)
+        return no;
     if (fstatat(own.session, own.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? first_copy(e) : err_sys(e, ERR_SYSTEM, errno, "the session's %s", own.name);
     return refresh(ask->tables, e);

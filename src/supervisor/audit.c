@@ -62,8 +62,12 @@ static int open_dir(char *path)
 
 static int open_file(int dir)
 {
-    int fd = openat(dir, AUDIT_FILE_NAME, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    return fd < 0 ? -errno : fd;
+    struct stat st;
+    auto_fd int fd =
+        openat(dir, AUDIT_FILE_NAME, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    return S_ISREG(st.st_mode) ? take_fd(&fd) : -EINVAL; /* a FIFO would fill, and then whoever writes wait */
 }
 
 static bool is_torn(int file)
@@ -327,14 +331,13 @@ static int read_lines(struct audit_reader *r)
 static int open_reader(struct audit_reader *r, int dir, const char *name)
 {
     struct stat st;
-    int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        int no = errno;
-        (void)close_fd(fd);
-        return -no;
-    }
+    auto_fd int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return -EINVAL;
     (void)close_fd(r->fd);
-    r->fd = fd;
+    r->fd = take_fd(&fd);
     r->ino = st.st_ino;
     return 0;
 }
@@ -402,6 +405,8 @@ int audit_read(bool follow, bool (*line)(void *ctx, struct str text), void *ctx,
         k = follow_log(&r, dir, notify);
     (void)close_fd(r.fd);
     buf_free(&r.rest);
+    if (k == -EINVAL)
+        return err_say(e, ERR_REFUSED, "the audit log in '%s' is not a regular file; look at who made it", path);
     return k < 0 ? err_sys(e, ERR_SYSTEM, -k, "cannot read the audit log in '%s'", path) : 0;
 }
 

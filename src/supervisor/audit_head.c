@@ -78,9 +78,13 @@ static int open_files(int ret[AUDIT_FILES], struct err *e)
         return errno == ENOENT ? 0 : err_sys(e, ERR_SYSTEM, errno, "cannot open the audit log '%s'", path);
     for (unsigned i = 0; i < AUDIT_FILES; i++) {
         audit_file_name(name, i);
-        ret[i] = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-        if (ret[i] < 0 && errno != ENOENT)
+        struct stat st;
+        ret[i] = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (ret[i] < 0 ? errno != ENOENT : fstat(ret[i], &st) < 0)
             return err_sys(e, ERR_SYSTEM, errno, "cannot read the audit log '%s/%s'", path, name);
+        if (ret[i] >= 0 && !S_ISREG(st.st_mode))
+            return err_say(e, ERR_REFUSED, "the audit log '%s/%s' is not a regular file; look at who made it", path,
+                           name);
     }
     return 0;
 }

@@ -57,7 +57,7 @@ static void answer(struct box *b, int fd, uint64_t now)
         return;
     asked.act[sizeof asked.act - 1] = asked.target[sizeof asked.target - 1] = 0;
     if (!passes(&b->inquiries, now))
-        snprintf(a.reason, sizeof a.reason, "this box asked too much; ask again in a second");
+        snprintf(a.reason, sizeof a.reason, "this box asks too often; ask again in a second");
     else if (same(asked.act, INQUIRY_OPEN))
         question_browser(b, asked.target, &a);
     else

@@ -1,7 +1,7 @@
 /*
- * The descriptors stay the caller's. What is written never blocks a box for longer than WAIT_MS: events for a pipe that nobody reads are
- * dropped, and the run says so. Command lines, which may hold what no redaction knows, do not leave this user's files: journald
- * and collectors get none.
+ * --events: writes each refusal to a file, a descriptor, a collector or the journal. The descriptors stay the caller's. What is written
+ * never blocks a box for longer than WAIT_MS: events for a pipe that nobody reads are dropped, and the run says so. Command lines, which
+ * may hold what no redaction knows, do not leave this user's files: journald and collectors get none.
  */
 #include "supervisor/sink.h"
 

@@ -1,7 +1,7 @@
 /*
- * See env_files.h. To hide a file that git tracks would only break git: what it holds lies in the repository, where the box can
- * read it. That it is tracked says the index, which a box may have written; so the index must name the hash of what the
- * file holds, which nobody knows who cannot read it.
+ * Finds the .env files at the top of a workspace that a box shall not see. Hiding one that git tracks would only break git: its
+ * content is in the repository, where the box can read it. A box may have written the index, which says what is tracked; so the
+ * index must name the hash of the file's content, which only somebody who has read it can know.
  */
 #include "survey/env_files.h"
 

@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "survey/gitruns.h"
 #include "match/path.h"
+#include "sys/fd.h"
 #include "sys/file.h"
 
 #define SMALL_MAX  (64u << 10) /* HEAD, .git, commondir and the like */
@@ -329,6 +330,21 @@ static void configuration(struct git_look *l, const char *path)
 
 /* ---- the repository ---- */
 
+/* Most of what git may have in its directory is not there: it is read once, instead of each name looked for. */
+static void list_own(struct git_look *l)
+{
+    struct dir_listing *listing = l->own ? arena_zero(l->mem, sizeof *listing) : NULL;
+    if (listing && listing_is_local(l->own) && listing_read(l->own, listing))
+        l->listing = listing;
+}
+
+/* A path in git's own directory, NULL: it is not there. */
+static const char *in_own(struct git_look *l, const char *name)
+{
+    const struct str first = {name, strcspn(name, "/")};
+    return l->listing && !listing_may_have(l->listing, first) ? NULL : path_join(l->mem, l->own, name);
+}
+
 /* The real path of the directory that `text` names, or NULL. */
 static const char *named_directory(struct git_look *l, const char *base, struct str text)
 {
@@ -354,9 +370,10 @@ static void find_repository(struct git_look *l)
     if (!l->own)
         return;
     l->common = l->own;
+    list_own(l);
     if (l->own != l->top && is_in_tree(l, l->own))
         git_tell(l, git, NULL, str_of(l->own), l->own, GIT_PLACE);
-    const char *commondir = path_join(l->mem, l->own, "commondir");
+    const char *commondir = in_own(l, "commondir");
     if (read_text(l->mem, commondir, SMALL_MAX, &text, NULL)) {
         const char *common = named_directory(l, l->own, text);
         l->common = common ? common : l->own;
@@ -392,11 +409,11 @@ static void waiting(struct git_look *l, const char *name, enum gitconfig_kind ki
 
 static void what_waits(struct git_look *l)
 {
-    if (is_directory(path_join(l->mem, l->own, "rebase-merge"))) {
+    if (is_directory(in_own(l, "rebase-merge"))) {
         waiting(l, "rebase-merge/git-rebase-todo", GITCONFIG_TODO);
         waiting(l, "rebase-merge/strategy", GITCONFIG_STRATEGY);
     }
-    if (is_directory(path_join(l->mem, l->own, "sequencer"))) {
+    if (is_directory(in_own(l, "sequencer"))) {
         waiting(l, "sequencer/todo", GITCONFIG_TODO);
         waiting(l, "sequencer/opts", GITCONFIG_OPTIONS);
     }
@@ -423,22 +440,19 @@ static void hook(struct git_look *l, const char *path, bool link)
 
 static void hooks(struct git_look *l)
 {
+    _Alignas(8) char room[4096];
     const char *directory = path_join(l->mem, l->common, "hooks");
-    DIR *d = directory ? opendir(directory) : NULL;
+    own_fd int dir = directory ? sys_openat(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0) : -1;
+    struct sys_entries all = {.dir = dir, .room = room, .bytes = sizeof room};
+    const struct sys_dirent *e;
     unsigned left = HOOKS_MAX;
-    struct dirent *e;
-    if (!d)
-        return;
-    for (; left && (e = readdir(d)); left--) {
-        const bool dots = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
-        const char *path = dots || (e->d_type == DT_REG && !l->whole && l->level != GITLOOK_CAME)
-                               ? NULL
-                               : path_join(l->mem, directory, e->d_name);
+    for (; dir >= 0 && left && (e = sys_next_entry(&all)); left--) {
+        const char *path =
+            e->type == DT_REG && !l->whole && l->level != GITLOOK_CAME ? NULL : path_join(l->mem, directory, e->name);
         if (path)
-            hook(l, path, e->d_type != DT_REG);
+            hook(l, path, e->type != DT_REG);
     }
     l->not_read += left == 0;
-    closedir(d);
 }
 
 /* ---- names of branches ---- */
@@ -512,16 +526,18 @@ int git_look(struct git_look *l)
 {
     l->left = GITLOOK_INCLUDED;
     l->own = l->common = NULL;
+    l->listing = NULL;
     find_repository(l);
     if (l->own) {
         bool came = l->common == l->top ? l->below : is_in_tree(l, l->common);
         l->level = came ? GITLOOK_CAME : GITLOOK_REPOSITORY;
         configuration(l, path_join(l->mem, l->common, "config"));
-        configuration(l, path_join(l->mem, l->own, "config.worktree"));
+        configuration(l, in_own(l, "config.worktree"));
         what_waits(l);
         hooks(l);
         head(l);
-        tables(l, l->own);
+        if (in_own(l, "reftable"))
+            tables(l, l->own);
         if (l->whole && strcmp(l->own, l->common) != 0)
             tables(l, l->common);
         if (l->whole) {

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include "base/arena.h"
+#include "survey/listing.h"
 
 #define GITLOOK_INCLUDED 16
 
@@ -52,6 +53,7 @@ struct git_look {
     void *ctx;
     /* Result, NULL without a repository: its own directory, and the one shared by its work trees. */
     const char *own, *common;
+    const struct dir_listing *listing; /* of `own`; or NULL */
     size_t not_read; /* configurations beyond the limit or too large; a hooks directory with too many entries */
     /* Private. */
     const char *base; /* of the current configuration */

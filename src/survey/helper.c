@@ -1,4 +1,4 @@
-/* See helper.h. Alone in knowing the prefix, so that another one compiles one file anew. */
+/* Where pinfold looks for its other programs. Only this file knows the prefix, so another prefix recompiles one file. */
 #include "survey/helper.h"
 #include <string.h>
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/magic.h>
+#include <sys/vfs.h>
 #include "sys/fd.h"
 #include "sys/file.h"
 
@@ -31,11 +32,10 @@ static bool is_ascii(struct str name)
     return true;
 }
 
-/* File systems of a disk or of memory, whose directories list all that can be looked up in them. */
-static bool lists_all(int dir)
+bool listing_is_local(const char *path)
 {
     struct statfs fs;
-    if (sys_fstatfs(dir, &fs) < 0)
+    if (statfs(path, &fs) < 0)
         return false;
     switch ((uint32_t)fs.f_type) {
     case EXT4_SUPER_MAGIC:
@@ -53,9 +53,9 @@ bool listing_read(const char *path, struct dir_listing *ret)
 {
     _Alignas(8) char room[READ_ONCE];
     own_fd int dir = sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    if (dir < 0 || !lists_all(dir))
+    if (dir < 0)
         return false;
-    *ret = (struct dir_listing){{0}};
+    *ret = (struct dir_listing){.bits = {0}};
     struct sys_entries all = {.dir = dir, .room = room, .bytes = sizeof room};
     const struct sys_dirent *d;
     size_t bytes = 0;
@@ -64,7 +64,10 @@ bool listing_read(const char *path, struct dir_listing *ret)
         bytes += d->reclen;
         if (bytes > READ_MOST || !is_ascii(name))
             return false;
-        ret->bits[bit_of(name) / 64] |= 1ull << bit_of(name) % 64;
+        const unsigned bit = bit_of(name);
+        ret->bits[bit / 64] |= 1ull << bit % 64;
+        if (d->type == 0 /* DT_UNKNOWN */ || d->type == 10 /* DT_LNK */)
+            ret->links[bit / 64] |= 1ull << bit % 64;
     }
     return all.no == 0;
 }
@@ -72,4 +75,9 @@ bool listing_read(const char *path, struct dir_listing *ret)
 bool listing_may_have(const struct dir_listing *l, struct str name)
 {
     return !is_ascii(name) || (l->bits[bit_of(name) / 64] >> bit_of(name) % 64 & 1);
+}
+
+bool listing_may_link(const struct dir_listing *l, struct str name)
+{
+    return !is_ascii(name) || (l->links[bit_of(name) / 64] >> bit_of(name) % 64 & 1);
 }

@@ -9,14 +9,22 @@
 
 enum { LISTING_WORDS = 64 };
 struct dir_listing {
-    uint64_t bits[LISTING_WORDS]; /* one for each hash of a name in it */
+    uint64_t bits[LISTING_WORDS];  /* one for each hash of a name in it */
+    uint64_t links[LISTING_WORDS]; /* of one that may be a symbolic link */
 };
 
 /*
- * Reads the directory. False if nothing can be concluded from its names: it is not readable, large, in a file system
- * where names exist that it does not list (automounts, /proc, network) or are looked up by other rules than ASCII case, or
- * has names beyond ASCII, which a directory that folds case (ext4's casefold) may find by an ASCII name.
+ * Whether `path` is in a file system of a disk or of memory. Its directories list all that can be looked up in them, and
+ * who may read is what modes and access lists say.
+ */
+bool listing_is_local(const char *path);
+/*
+ * Reads a directory of such a file system: in others there are names that it does not list (automounts, /proc, network).
+ * False if nothing can be concluded from its names: it is not readable, large, or has names beyond ASCII, which a directory
+ * that folds case (ext4's casefold) may find by an ASCII name.
  */
 bool listing_read(const char *path, struct dir_listing *ret);
 /* False: there is no such name, in no ASCII case. */
 bool listing_may_have(const struct dir_listing *l, struct str name);
+/* False: if there is such a name, it is no symbolic link. */
+bool listing_may_link(const struct dir_listing *l, struct str name);

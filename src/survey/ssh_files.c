@@ -1,4 +1,4 @@
-/* See ssh_files.h. On most systems they are empty or absent; systemd and Fedora put files there. */
+/* Finds directories of ssh's system-wide configuration that have files in them: on most systems none; systemd and Fedora put some there. */
 #include "survey/ssh_files.h"
 
 #include <unistd.h>
@@ -17,7 +17,8 @@ void ssh_files_find(const char *ret[MAX_SSH_FILES + 1])
 {
     static const char *const known[MAX_SSH_FILES] = {"/etc/ssh/ssh_config.d", "/usr/etc/ssh/ssh_config.d"};
     size_t n = 0;
-    for (size_t i = 0; geteuid() != 0 && i < MAX_SSH_FILES; i++) {
+    const bool root = geteuid() == 0;
+    for (size_t i = 0; !root && i < MAX_SSH_FILES; i++) {
         if (has_entries(known[i]))
             ret[n++] = known[i];
     }

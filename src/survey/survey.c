@@ -30,6 +30,8 @@
 #include "sys/process.h"
 
 #define ASKED_OFTEN       24 /* names in one directory: to list 180 entries takes as long as to look for some 50 names */
+#define ASKED_OF_FEW      8  /* names in one of a block at most, which has some hundred entries if it is full */
+#define ONE_BLOCK         4096
 #define MAX_LINKS         40      /* for one path, as in the kernel (path_resolution(7)) */
 #define MAX_EXPANDED      1000000 /* names examined by `expand: start` */
 #define MAX_EXPAND_LEVELS 128
@@ -43,9 +45,9 @@ struct survey_node {
     bool is_link;
     uint32_t hash;
     uint32_t mode, uid, gid;
-    uint64_t dev, ino, born;
+    uint64_t dev, ino, born, bytes;
     const char *target;                               /* text of the link */
-    struct dir_listing *listing;                      /* what it does not contain, if ASKED_OFTEN names are asked for */
+    struct dir_listing *listing;                      /* what it does not contain, if many names are asked for */
     bool searched, unlisted;                          /* a name was looked for in it; never list it */
     enum { NOT_ASKED, NOT_WRITTEN, WRITTEN } written; /* by a box: checked when a link in it is followed */
     struct survey_node *next;                         /* in the same bucket */
@@ -69,6 +71,10 @@ struct surveyor {
     const struct mount_rule **mounts; /* sorted by target */
     size_t n_mounts;
     const char *memory;
+    struct {
+        uint64_t dev;
+        bool known, local; /* listing_is_local() */
+    } systems[4];
     bool judging;                /* links are judged while they are followed */
     struct survey_node *planted; /* the first that a box may have created */
     struct asked_list {
@@ -111,10 +117,28 @@ static int read_link(struct surveyor *s, struct survey_node *n)
     return n->target ? 0 : -ENOMEM;
 }
 
+/* listing_is_local(), asked once for a file system. */
+static bool is_local(struct surveyor *s, uint64_t dev, const char *path)
+{
+    const size_t all = sizeof s->systems / sizeof *s->systems;
+    size_t i = 0;
+    while (i < all && s->systems[i].known && s->systems[i].dev != dev)
+        i++;
+    if (i == all)
+        return listing_is_local(path);
+    if (!s->systems[i].known) {
+        s->systems[i].dev = dev;
+        s->systems[i].known = true;
+        s->systems[i].local = listing_is_local(path);
+    }
+    return s->systems[i].local;
+}
+
 /* Whether so many of the paths to examine name something in this directory that it is listed. */
 static bool asked_often(const struct surveyor *s, const struct survey_node *in)
 {
-    const size_t n = in->parent == in ? 0 : strlen(in->real);
+    const size_t n = in->parent == in ? 0 : strlen(in->real),
+                 often = in->bytes > ONE_BLOCK ? ASKED_OFTEN : ASKED_OF_FEW;
     size_t from = 0, to = s->asked.n, names = 0;
     struct str last = {"", 0};
     while (from < to) { /* the first one that is not before those in it */
@@ -125,7 +149,7 @@ static bool asked_often(const struct surveyor *s, const struct survey_node *in)
         else
             to = middle;
     }
-    for (; names < ASKED_OFTEN && from < s->asked.n; from++) {
+    for (; names < often && from < s->asked.n; from++) {
         const char *path = s->asked.at[from].path;
         if (strncmp(path, in->real, n) != 0 || path[n] != '/')
             break;
@@ -133,7 +157,7 @@ static bool asked_often(const struct surveyor *s, const struct survey_node *in)
         names += !str_eq(name, last);
         last = name;
     }
-    return names >= ASKED_OFTEN;
+    return names >= often;
 }
 
 /*
@@ -147,7 +171,7 @@ static bool is_unlisted(struct surveyor *s, struct survey_node *n)
         return false;
     if (!in->listing) {
         in->listing = asked_often(s, in) ? arena_zero(s->mem, sizeof *in->listing) : NULL;
-        in->unlisted = !in->listing || !listing_read(in->real, in->listing);
+        in->unlisted = !in->listing || !is_local(s, in->dev, in->real) || !listing_read(in->real, in->listing);
         if (in->unlisted)
             return false;
     }
@@ -165,6 +189,7 @@ static int look(struct surveyor *s, struct survey_node *n)
         n->gid = st.gid;
         n->dev = (uint64_t)st.major << 32 | st.minor;
         n->ino = st.inode;
+        n->bytes = st.size;
         n->born = sys_stat_born(&st);
     }
     if (r == 0 && S_ISLNK(n->mode)) {
@@ -410,10 +435,16 @@ static const char *through_mounts(struct surveyor *s, const char *path)
     return i == SIZE_MAX ? path : path_join(s->mem, s->mounts[i]->from, path_rest(path, s->mounts[i]->to));
 }
 
-/* The kernel knows groups and access lists; it is asked only where it could refuse. */
-static bool is_refused(const struct facts *f, const char *real, uint32_t uid, uint32_t mode)
+/*
+ * The kernel knows groups and access lists; it is asked only where it could refuse, and need not. Where the group's rights have no
+ * right to read, no entry of an access list gives it: they are its mask (acl(5)). Root may read all the same.
+ */
+static bool is_refused(struct surveyor *s, const struct facts *f, const char *real, uint64_t dev, uint32_t uid,
+                       uint32_t mode)
 {
-    return uid != f->uid && (mode & 0004) == 0 && sys_may_read(real) < 0;
+    if (uid == f->uid || mode & 0004)
+        return false;
+    return (f->uid != 0 && !(mode & 0040) && is_local(s, dev, real)) || sys_may_read(real) < 0;
 }
 
 static int survey_paths(struct surveyor *s, const struct policy *p, struct facts *f)
@@ -441,7 +472,7 @@ static int survey_paths(struct surveyor *s, const struct policy *p, struct facts
         if (r < 0)
             return r;
         if (fact->type == PATH_FILE || fact->type == PATH_DIR)
-            fact->refused = is_refused(f, fact->real, fact->uid, fact->mode);
+            fact->refused = is_refused(s, f, fact->real, fact->dev, fact->uid, fact->mode);
     }
     f->paths = facts;
     f->n_paths = n;
@@ -573,7 +604,8 @@ static int add_match(struct surveyor *s, struct facts *f, size_t rule, const cha
         return -ENOMEM;
     *m = (struct match_fact){.rule = (uint32_t)rule, .real = real, .type = type};
     struct sys_stat st;
-    m->refused = sys_look(real, &st) == 0 && is_refused(f, real, st.uid, st.mode);
+    m->refused =
+        sys_look(real, &st) == 0 && is_refused(s, f, real, (uint64_t)st.major << 32 | st.minor, st.uid, st.mode);
     return 0;
 }
 

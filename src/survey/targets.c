@@ -24,6 +24,8 @@
 #include "survey/survey.h"
 #include "match/path.h"
 #include "policy/path.h"
+#include "sys/fd.h"
+#include "sys/file.h"
 
 #define TARGETS_MAX 128
 #define ENTRIES_MAX 8192 /* of one directory; beyond that only literal names are checked */
@@ -33,6 +35,7 @@ struct seeker {
     struct facts *f;
     struct arena *mem;
     const char *top; /* the workspace, real */
+    const struct git_look *look;
     bool failed;
     size_t over; /* targets beyond TARGETS_MAX */
     bool unread; /* the top has more entries than were read, and there are names with patterns */
@@ -127,29 +130,44 @@ static bool is_named(const struct guard_name *g, const char *entry, struct str *
     return name_fits(str_until(ret_rest, '/'), false, str_of(entry));
 }
 
-static void entry(struct seeker *s, const struct dirent *e)
+/* Whether the look at git's own directory says that nothing on the way to `rest` in it is a link. */
+static bool is_known_in_git(const struct seeker *s, const char *entry, struct str rest)
+{
+    const struct dir_listing *l = s->look->listing;
+    const struct str first = str_until(&rest, '/');
+    if (!l || strcmp(entry, ".git") != 0 || !path_below(s->look->own, s->top) ||
+        strcmp(path_rest(s->look->own, s->top), ".git") != 0)
+        return false;
+    return !listing_may_have(l, first) || (!rest.n && !listing_may_link(l, first));
+}
+
+static void entry(struct seeker *s, const struct sys_dirent *e)
 {
     for (size_t i = 0; i < s->policy->n_guards; i++) {
         struct str rest;
-        if (!is_named(&s->policy->guards[i], e->d_name, &rest) || (e->d_type == DT_DIR && rest.n == 0))
+        if (!is_named(&s->policy->guards[i], e->name, &rest) || (e->type == DT_DIR && rest.n == 0))
             continue;
-        const char *name = rest.n ? arena_printf(s->mem, "%s/%.*s", e->d_name, (int)rest.n, rest.p) : e->d_name;
+        if (e->type == DT_DIR && is_known_in_git(s, e->name, rest))
+            continue;
+        const char *name = rest.n ? arena_printf(s->mem, "%s/%.*s", e->name, (int)rest.n, rest.p) : e->name;
         if (name)
-            links_on_the_way(s, name, e->d_type == DT_DIR);
+            links_on_the_way(s, name, e->type == DT_DIR);
     }
 }
 
 static void links_at_top(struct seeker *s)
 {
-    DIR *d = opendir(s->top);
+    _Alignas(8) char room[4096];
+    own_fd int dir = sys_openat(AT_FDCWD, s->top, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    struct sys_entries all = {.dir = dir, .room = room, .bytes = sizeof room};
     unsigned left = ENTRIES_MAX;
-    if (!d)
+    const struct sys_dirent *e;
+    if (dir < 0)
         return;
-    struct dirent *e = NULL;
-    for (; left && (e = readdir(d)); left--)
-        if (e->d_type == DT_LNK || e->d_type == DT_DIR || e->d_type == DT_UNKNOWN)
+    for (; left && (e = sys_next_entry(&all)); left--)
+        if (e->type == DT_LNK || e->type == DT_DIR || e->type == DT_UNKNOWN)
             entry(s, e);
-    if (left == 0 && readdir(d)) { /* too many entries: check literal names only */
+    if (left == 0 && sys_next_entry(&all)) { /* too many entries: check literal names only */
         for (size_t i = 0; i < s->policy->n_guards; i++) {
             if (s->policy->guards[i].pattern)
                 s->unread = true;
@@ -157,7 +175,6 @@ static void links_at_top(struct seeker *s)
                 links_on_the_way(s, s->policy->guards[i].name, false);
         }
     }
-    closedir(d);
 }
 
 /* ---- findings that may not be the person's ---- */
@@ -261,6 +278,8 @@ int survey_targets(const struct policy *p, struct facts *f, struct arena *mem)
                             .is_kept = is_kept,
                             .ctx = &s};
     int r = git_look(&look);
+    f->repository = look.common;
+    s.look = &look;
     if (r == 0 && s.guards)
         links_at_top(&s);
     if (r == 0 && s.failed)

@@ -299,6 +299,14 @@ static inline void sys_populate(void *at, size_t n)
 {
     (void)sys_call(SYS_madvise, at, n, 23 /* MADV_POPULATE_WRITE */, 0, 0, 0);
 }
+/* Gives back what calls that have returned had used of this process's stack, which reaches down to `low`; NULL: nothing. */
+__attribute__((noinline, unused)) static void sys_stack_back(char *low)
+{
+    const uintptr_t page = 4096, from = ((uintptr_t)low + page - 1) / page * page;
+    const uintptr_t to = ((uintptr_t)__builtin_frame_address(0) - 512) / page * page; /* this call takes less */
+    if (low && from < to)
+        (void)sys_call(SYS_madvise, from, to - from, 4 /* MADV_DONTNEED */, 0, 0, 0);
+}
 /* New zeroed private memory of `n` bytes, or NULL. */
 static inline void *sys_pages(size_t n)
 {

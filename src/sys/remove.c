@@ -1,4 +1,4 @@
-/* See remove.h. */
+/* Removes trees that a box may have written: by descriptors, over no link, to a bounded depth. */
 #include "sys/remove.h"
 
 #include <dirent.h>

@@ -38,11 +38,17 @@ static void put_string(FILE *out, struct str s)
     fputc('"', out);
 }
 
-static void put_str(FILE *out, struct str s)
+/* The strings of the statements, one after the other; where they begin and how long they are says each statement. */
+static void put_words(FILE *out, struct str name, const struct said_list *l)
 {
-    fputs("{", out);
-    put_string(out, s);
-    fprintf(out, ", %zu}", s.n);
+    fprintf(out, ";\nstatic const char words_%.*s[] =", (int)name.n, name.p);
+    for (size_t i = 0; i < l->n; i++) {
+        fputs("\n    ", out);
+        put_string(out, l->items[i].a);
+        fputs(" \"\\0\" ", out); /* apart, for what takes a string with its end */
+        put_string(out, l->items[i].b);
+        fputs(" \"\\0\"", out);
+    }
 }
 
 /* "profiles/base.yaml" -> base */
@@ -86,14 +92,16 @@ static void compile(FILE *out, const char *path)
     sort_lists(&list);
     fprintf(out, "static const char text_%.*s[] =\n    ", (int)name.n, name.p);
     put_string(out, text);
-    fprintf(out, ";\nstatic const struct said said_%.*s[] = {\n", (int)name.n, name.p);
-    for (size_t i = 0; i < list.n; i++) {
+    put_words(out, name, &list);
+    fprintf(out, ";\nstatic const struct profile_said said_%.*s[] = {\n", (int)name.n, name.p);
+    for (size_t i = 0, at = 0; i < list.n; i++) {
         const struct said *s = &list.items[i];
-        fprintf(out, "    {%u, %u, %u, %u, ", s->key, s->bits, s->line, s->column);
-        put_str(out, s->a);
-        fputs(", ", out);
-        put_str(out, s->b.n ? s->b : STR(""));
-        fputs("},\n", out);
+        if (s->a.n > UINT16_MAX || s->b.n > UINT16_MAX || s->line > UINT16_MAX || s->column > UINT16_MAX) {
+            fprintf(stderr, "%s:%u: too long\n", path, s->line);
+            exit(1);
+        }
+        fprintf(out, "    {%u, %u, %zu, %zu, %zu, %u, %u},\n", s->key, s->bits, at, s->a.n, s->b.n, s->line, s->column);
+        at += s->a.n + s->b.n + 2;
     }
     fputs("};\n", out);
     arena_free(list.mem);
@@ -122,11 +130,11 @@ int main(int argc, char **argv)
             continue;
         }
         fprintf(out,
-                "    {\"%.*s\", {text_%.*s, sizeof text_%.*s - 1}, said_%.*s, sizeof said_%.*s / sizeof(struct said), "
-                "%s},\n",
+                "    {\"%.*s\", {text_%.*s, sizeof text_%.*s - 1}, words_%.*s, said_%.*s, "
+                "sizeof said_%.*s / sizeof(struct profile_said), %s},\n",
                 (int)name.n, name.p, (int)name.n, name.p, (int)name.n, name.p, (int)name.n, name.p, (int)name.n, name.p,
-                part ? "true" : "false");
+                (int)name.n, name.p, part ? "true" : "false");
     }
-    fputs("    {NULL, {NULL, 0}, NULL, 0, false},\n};\n", out);
+    fputs("    {NULL, {NULL, 0}, NULL, NULL, 0, false},\n};\n", out);
     return fclose(out) == 0 ? 0 : 1;
 }

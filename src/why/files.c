@@ -511,8 +511,9 @@ static int check_exec(struct why_question *q, const struct why_node *n)
     if (r != 1)
         return r;
     if (!S_ISREG(n->st.st_mode))
-        return refuse_host(q, EACCES, "it is no regular file");
-    if (plan_own_file(q->plan, n->path))
+        return refuse_host(q, EACCES, "it is not a regular file");
+    if (plan_own_file(q->plan, n->path) &&
+        !same(n->seen.place->dst, n->path)) /* else a mount of that file lies over it */
         return refuse_host(q, EACCES, "it is a file of the box's own, which nobody can execute");
     if (!why_permits(q, n, X_OK))
         return refuse_permission(q, n, X_OK, "ordinary permissions do not let this user execute it");

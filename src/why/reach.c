@@ -91,7 +91,7 @@ static int judge_class(struct why_question *q, const struct host_addr *a, bool n
     case ADDR_LINK_LOCAL:
         if (!named)
             return why_say(q, WHY_REFUSED, WHY_CAUSE_ADDRESS, EACCES, "egress proxy",
-                           "it is no public address, which only a rule for the address or its network allows");
+                           "it is not a public address; only a rule for the address or its network allows it");
         break;
     case ADDR_METADATA:
         if (!exact)
@@ -104,7 +104,7 @@ static int judge_class(struct why_question *q, const struct host_addr *a, bool n
     }
     if (!exact && is_own_address(a))
         return why_say(q, WHY_REFUSED, WHY_CAUSE_ADDRESS, EACCES, "egress proxy",
-                       "it is an address of this machine, which only a rule for that very address allows");
+                       "it is an address of this machine; only a rule for that very address allows it");
     return 1;
 }
 
@@ -177,7 +177,7 @@ static int socket_at(struct why_question *q)
         if (rule)
             why_rule(q, arena_printf(q->mem, "unix socket %s", w.last.path), rule->said->origin);
         return why_say(q, q->guarded ? WHY_ALLOWED : WHY_UNKNOWN, WHY_CAUSE_NONE, 0, NULL,
-                       q->guarded ? "a rule names this socket" : "nothing judges sockets on this machine");
+                       q->guarded ? "a rule names this socket" : "sockets cannot be checked on this machine");
     }
     why_place(q, at);
     return why_say(q, WHY_REFUSED, WHY_CAUSE_SOCKET, EACCES, "guard", "it is a socket of the host that no rule names");
@@ -222,7 +222,7 @@ int why_signal(struct why_question *q)
     char *end;
     long pid = strtol(q->target, &end, 10);
     if (*end || end == q->target || pid <= 0 || pid > INT32_MAX)
-        return err_say(q->e, ERR_POLICY, "signal: '%s' is no process id of the host", q->target);
+        return err_say(q->e, ERR_POLICY, "signal: '%s' is not a process id", q->target);
     if (kill((pid_t)pid, 0) < 0)
         return why_say(q, WHY_REFUSED, WHY_CAUSE_HOST, errno, "the host itself, not the sandbox",
                        errno == ESRCH ? "the host has no such process" : "it belongs to another user");

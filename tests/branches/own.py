@@ -163,6 +163,8 @@ git cat-file commit $MAIN | sed "s/^parent .*/parent $BAD/" >o; python3 /tmp/hel
 git cat-file commit $CHAIN | sed "s/^parent .*/parent $MAIN/" >o; python3 /tmp/help.py fake $CHAIN commit o; python3 /tmp/help.py lock $CHAIN
 echo fine >o; python3 /tmp/help.py fake $(git rev-parse $BAD:x) blob o; python3 /tmp/help.py lock $BAD; echo FORBIDDEN | git hash-object -w --stdin
 t=$(git rev-parse $GOOD^{tree}); git cat-file tree $t >o; python3 /tmp/help.py fake $(git rev-parse $BAD^{tree}) tree o; python3 /tmp/help.py lock $BAD
+t=$(git rev-parse $GOOD^{tree}); git cat-file tree $t >o; python3 /tmp/help.py fake $(git rev-parse $MAIN^{tree}) tree o; python3 /tmp/help.py lock $BAD
+echo x >o; python3 /tmp/help.py fake $(git rev-parse $MAIN:a.txt) blob o; python3 /tmp/help.py lock $BAD
 git update-ref refs/heads/main $(git rev-parse $GOOD^{tree})
 git tag -a -m x t $MAIN; python3 /tmp/help.py lock $(git rev-parse t); git tag -d t
 python3 /tmp/help.py lock 1111111111111111111111111111111111111111
@@ -209,7 +211,7 @@ git fsck --strict"""
 
 def scene(s, name):
     top = verify.with_hooks(s, name, branches=("other",))
-    own = verify.PRE_COMMIT.replace("$REAL", top).replace(" /repo-push/commands", "")  # in its own memory a hook's box may write
+    own = verify.PRE_COMMIT.replace("$REAL", top).replace(" /run/repo-push/commands", "")  # in its own memory a hook's box may write
     s.write(top, ".git/hooks/pre-commit", own, 0o755)
     s.git(top, "checkout", "-q", "main")
     s.git(top, "pack-refs", "--all")
@@ -306,4 +308,48 @@ def ends(s, _hand):
     s.clean(top)
 
 
-TESTS = {"own-attacks": attacks, "own-day": day, "own-ends": ends}
+def layered(s, _hand):
+    """What a box commits into its layer: the hooks judge it when it is applied."""
+    top = scene(s, "layered")
+    before = s.git(top, "for-each-ref", "refs/heads")
+    c = "c() { echo $2 >$1; git add $1; git commit -qnm \"$3\"; }; "
+    done = s.do(top, "run", "--cow=work", "--", "sh", "-ec", c + "c x fine 'fix: x'; git checkout -q -b bad; c y FORBIDDEN 'fix: y'; c z fine 'fix: z'; git checkout -q -b name main; c n fine 'No kind'; git symbolic-ref refs/heads/alias refs/heads/main; git checkout -q main")
+    assert done.status == 0, done.said()
+    assert s.git(top, "for-each-ref", "refs/heads") == before
+    done = s.do(top, "apply", "work", "--all")
+    assert s.git(top, "log", "-1", "--format=%s", "main") == "fix: x", done.said()
+    said = done.text()
+    required = r"git\.verify: required.*"
+    for branch, why in (("bad", required + r"commit [0-9a-f]{12} \(fix: y\): the hook pre-commit failed with status 1; 1:FORBIDDEN"), ("name", required + r"\(No kind\): the hook commit-msg failed with status 3"), ("alias", "it is a symbolic ref")):
+        assert re.search(rf"refs/heads/{branch}: .*{why}", said), (branch, said)
+        assert branch not in s.git(top, "for-each-ref", "--format=%(refname:short)", "refs/heads").split(), said
+    # Mended in the same layer, it lands; and as a branch of its own what is in files is judged, too.
+    done = s.do(top, "run", "--cow=work", "--", "sh", "-ec", c + "git checkout -q bad; git reset -q --soft main; echo fine >y; git add .; git commit -qnm 'fix: y'; git checkout -q main")
+    assert done.status == 0, done.said()
+    done = s.do(top, "apply", "work", "--all")
+    assert s.git(top, "log", "-1", "--format=%s", "bad") == "fix: y", done.said()
+    s.git(top, "fsck", "--strict")
+    s.write(top, ".git/hooks/commit-msg", "#!/bin/sh\ngrep -q '^Changes of layer' $1\n", 0o755)
+    for text, status in (("FORBIDDEN", 1), ("fine", 0)):
+        assert s.do(top, "run", f"--cow=files-{text}", "--", "sh", "-c", f"echo {text} >new").status == 0
+        done = s.do(top, "apply", f"files-{text}", "--all", "--branch", "of-files")
+        assert (done.status != 0) == bool(status) and ("its commits did not pass" in done.text()) == bool(status), done.said()
+        s.do(top, "discard", f"files-{text}")
+    s.do(top, "discard", "work")
+    s.clean(top)
+
+
+def linked(s, _hand):
+    """A linked worktree whose repository the box may write."""
+    top = scene(s, "main-one")
+    at = os.path.join(s.path, "linked-one")
+    s.git(top, "worktree", "add", "-q", "-b", "side", at)
+    text = "echo fine >x; git add x; git commit -qnm 'fix: x' && echo FORBIDDEN >y && git add y; git commit -qnm 'fix: y'; git update-ref refs/heads/main $(git commit-tree -p main -m 'No kind' main^{tree})"
+    done = s.do(at, "run", "--git-verify", "required", "--rw", top + "/.git", "--", "sh", "-c", text)
+    assert done.status != 0 and "1:FORBIDDEN" in done.text() and "the message needs a kind" in done.text(), done.said()
+    assert s.git(top, "log", "-1", "--format=%s", "side") == "fix: x" and s.git(top, "log", "-1", "--format=%s", "main") == "seed: second", done.said()
+    s.git(top, "worktree", "remove", "--force", at)
+    s.clean(top)
+
+
+TESTS = {"own-layered": layered, "own-linked": linked, "own-attacks": attacks, "own-day": day, "own-ends": ends}

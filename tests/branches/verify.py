@@ -13,7 +13,7 @@ import pf
 # until the person's file `go` says yes (one that was not there at the start of a box need not show in it). "show": says what it was
 # given. It also tries what no box of a hook may do.
 PRE_COMMIT = r"""#!/bin/sh
-for at in "$REAL/a.txt" "$REAL/.git/HEAD" "$REAL/.git/refs/heads/main" /repo-push/commands /repo-hooks/pre-commit /scratch/.envrc "$0" "$HOME/planted" "$HOME/.cache/planted"; do
+for at in "$REAL/a.txt" "$REAL/.git/HEAD" "$REAL/.git/refs/heads/main" /run/repo-push/commands /run/repo-hooks/pre-commit /scratch/.envrc "$0" "$HOME/planted" "$HOME/.cache/planted"; do
     if (echo x >>"$at") 2>/dev/null; then echo "WROTE $at"; exit 1; fi
 done
 [ ! -e "$HOME/.cache/tool/pass" ] || exit 0
@@ -107,7 +107,7 @@ def judged(s, hand):
     done = s.inside(top, "feature/one", prepare + COMMIT.format(f"git checkout -qf feature/one && git reset -q --hard {start} && c x FORBIDDEN 'fix: x' && python3 /tmp/hand.py {start} $(git rev-parse HEAD) refs/heads/feature/one; "
                                                                 f"python3 /tmp/hand.py {'0' * 40} $(git rev-parse HEAD) refs/heads/by-hand; python3 /tmp/hand.py {'0' * 40} {start} refs/heads/../../info/grafts; git reset -q --hard {start} && c x fine 'fix: x' && python3 /tmp/hand.py {start} $(git rev-parse HEAD) refs/heads/feature/one"))
     said = done.out.decode().split("unpack ok")
-    assert len(said) == 5 and "ng refs/heads/feature/one the hook pre-commit failed" in said[1] and "ng refs/heads/by-hand the hook" in said[2] and "git takes no '..'" in said[3] and "ok refs/heads/feature/one" in said[4], done.said()
+    assert len(said) == 5 and "ng refs/heads/feature/one the hook pre-commit failed" in said[1] and "ng refs/heads/by-hand the hook" in said[2] and "git does not allow '..'" in said[3] and "ok refs/heads/feature/one" in said[4], done.said()
     assert s.git(top, "log", "-1", "--format=%s", "feature/one") == "fix: x" and left(s, top) == ["hooks"]
     # What was fetched counts where the remote's people have it, which for all they know here is its HEAD.
     base, tree = s.git(top, "rev-parse", "feature/one"), s.git(top, "rev-parse", "feature/one^{tree}")
@@ -175,7 +175,7 @@ def told(s, _hand):
     s.good(top, "stop", "--branch", "feature/one")
     s.write(top, ".pinfold/policy.yaml", "version: 1\ngit: {verify: required}\n")
     s.good(top, "trust", ".")
-    for prepare, why in ((lambda: None, "has no hook that could pass anything"), (lambda: s.git(top, "config", "core.hooksPath", ".bad"), "cannot be copied")):
+    for prepare, why in ((lambda: None, "has no hook that could check a commit"), (lambda: s.git(top, "config", "core.hooksPath", ".bad"), "cannot be copied")):
         os.makedirs(top + "/.bad", exist_ok=True)
         if not os.path.lexists(top + "/.bad/pre-commit"):
             os.symlink("/nowhere/hook", top + "/.bad/pre-commit")
@@ -234,7 +234,7 @@ def hooks_at_work(s, top):
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
-                found += file.read().startswith(b"/bin/sh\0/repo-hooks/pre-commit\0") and os.stat(f"/proc/{pid}").st_uid == s.user.uid and os.readlink(f"/proc/{pid}/cwd").endswith("/" + os.path.basename(top))
+                found += file.read().startswith(b"/bin/sh\0/run/repo-hooks/pre-commit\0") and os.stat(f"/proc/{pid}").st_uid == s.user.uid and os.readlink(f"/proc/{pid}/cwd").endswith("/" + os.path.basename(top))
         except OSError:
             continue
     return found
@@ -277,7 +277,7 @@ def meanwhile(s, _hand):
         return any(os.path.exists(os.path.join(s.shelf(top), "checks/feature__one", one, name)) for one in left(s, top) if one not in killed)
 
     killed = {"hooks"}
-    for n, (step, content) in enumerate(((lambda: kept("stage/commands"), "fine"), (lambda: kept("stage/list"), "hold"), (holding, "hold"), (lambda: carries_out(s), "fine"))):
+    for n, (step, content) in enumerate(((lambda: kept("stage/commands"), "hold"), (lambda: kept("stage/list"), "hold"), (holding, "hold"), (lambda: carries_out(s), "fine"))):
         if n < 2 and not whole(s):
             continue
         before = refs(s, top)
@@ -285,8 +285,9 @@ def meanwhile(s, _hand):
         # git takes a push in a few milliseconds: one that nobody saw has landed.
         unseen = wait_for(lambda step=step, thread=thread: step() or (not thread.is_alive() and "ended")) == "ended"
         for pid in wait_for(lambda thread=thread: servers_of(s, top) or (not thread.is_alive() and [0])):
-            if pid:
-                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # one that only waited may have ended
+                if pid:
+                    os.kill(pid, signal.SIGKILL)
         thread.join()
         killed.update(left(s, top))
         wait_for(lambda: holding(0))

@@ -160,7 +160,7 @@ R("hide-and-ro-inside", "--ro of a directory inside a hidden one is read", "t ls
 R("credentials-hidden", "credentials of the home directory are hidden without being told", "r $H/.ssh/id; t ls $H/.ssh; r $H/.netrc", match="^(?!.*SECRET)no .*no$")
 R("protect", "--protect of a file: not changed, replaced, removed or linked away", "w plain; echo x >s1; t mv s1 plain; t rm plain; r plain; w s2",
   "no no no plain yes", flags="--protect {work}/plain", host=holds("work/plain", "plain\n"))
-R("protect-missing", "--protect of a name that is not there: it does not come into being", "w none; t mkdir none; echo x >t1; t mv t1 none; t ln -s plain none",
+R("protect-missing", "--protect of a name that does not exist: it cannot be created", "w none; t mkdir none; echo x >t1; t mv t1 none; t ln -s plain none",
   "no no no no", flags="--protect {work}/none", host=absent("work/none"))
 R("protect-deep", "the directory above something protected is not renamed away", "t mv sub u1; w u1/in; w sub/in; true", match="^(no ?)+$", flags="--protect {work}/sub/in",
   host=holds("work/sub/in", "in\n"))
@@ -243,7 +243,7 @@ def _(s):
 # ==== guarded names
 SECTION[0] = "Guarded names"
 HOOK = "work/.git/hooks/pre-commit"
-R("hook", "a git hook does not come into being: by writing, renaming, linking, copying",
+R("hook", "a git hook cannot be created: by writing, renaming, linking, copying",
   "w .git/hooks/pre-commit; echo x >ga; t mv ga .git/hooks/pre-commit; t ln plain .git/hooks/pre-commit; t cp probe .git/hooks/pre-commit; t ln -s plain .git/hooks/pre-commit; t mkdir .git/hooks/pre-commit",
   "no no no no no no", host=absent(HOOK))
 R("hook-sample", "a hook's sample is neither changed nor made a hook", "w .git/hooks/pre-push.sample; t mv .git/hooks/pre-push.sample .git/hooks/pre-push", "no no",
@@ -255,9 +255,9 @@ R("git-config-command", ".git/config does not take a key that makes git execute 
   status=1, host=lambda s: "evil" if "evil" in s.get("work/.git/config") else "")
 R("git-config-plain", ".git/config takes other keys", "cp .git/config ge; printf '[user]\\n\\tname = Somebody\\n' >>ge; t mv ge .git/config; grep -c Somebody .git/config", "yes 1",
   host=lambda s: "" if "Somebody" in s.get("work/.git/config") else "it is not in the file")
-R("envrc", ".envrc, .mcp.json and shells' files do not come into being", "for f in .envrc .mcp.json .bashrc .profile .zshrc; do w $f; done", "no no no no no",
+R("envrc", ".envrc, .mcp.json and shells' files cannot be created", "for f in .envrc .mcp.json .bashrc .profile .zshrc; do w $f; done", "no no no no no",
   host=absent("work/.envrc", "work/.mcp.json", "work/.bashrc", "work/.profile", "work/.zshrc"))
-R("editor-directories", ".vscode, .idea, .claude, .husky do not come into being", "for f in .vscode .idea .claude .husky; do t mkdir $f; done; mkdir gf; t mv gf .vscode", "no no no no no",
+R("editor-directories", ".vscode, .idea, .claude, .husky cannot be created", "for f in .vscode .idea .claude .husky; do t mkdir $f; done; mkdir gf; t mv gf .vscode", "no no no no no",
   host=absent("work/.vscode", "work/.idea", "work/.claude", "work/.husky"))
 R("existing-guarded", "a guarded file that exists is read, not changed, not removed", "r .gemini/s; w .gemini/s; t rm .gemini/s; t mv .gemini gg; w .gemini/t", "s no no no no",
   before=puts(("work/.gemini/s", "s\n")), host=holds("work/.gemini/s", "s\n"))

@@ -71,7 +71,7 @@ for what in write append truncate mmap reopen chmod utime setxattr rename replac
     ok "the box itself can: $what" silent "$(grep "^$what:" <<<"$out")" "$what:"
 done
 ok "there is a layer" test "$(layers | count)" = 1
-ok "how many" says "$out" "for your word"
+ok "how many" says "$out" "must be applied by name"
 ok "what to do next" says "$out" "pinfold apply"
 "$pinfold" discard >/dev/null 2>&1
 ok "discard removes it" test "$(layers | count)" = 0

@@ -135,29 +135,42 @@ list --engine docker|has no option --engine
 EOF
 }
 
-# The base image for real, from a minimal Debian: its packages by apt, without what needs more network than Debian's mirror (npm's
-# tools and git-delta's release, which soak/images builds). What it promises is looked at in the image.
+# What the base image begins with: as node's own images are, a minimal Debian with node and npm beside it, here from npm's registry.
+image_begin() {
+    local d=$KIT/node cpu
+    case $(uname -m) in aarch64) cpu=arm64 ;; *) cpu=x64 ;; esac
+    mkdir -p "$d/usr/local/bin" "$d/usr/local/lib/node_modules"
+    cat /etc/ssl/certs/ca-certificates.crt >"$d/ca.crt" 2>/dev/null # with those that this machine's network needs
+    (cd "$d" && npm pack --silent "node-linux-$cpu@22" npm@10 && tar -xzf node-linux-*.tgz && mv package/bin/node usr/local/bin && rm -rf package &&
+        tar -xzf npm-*.tgz && mv package usr/local/lib/node_modules/npm && ln -s ../lib/node_modules/npm/bin/npm-cli.js usr/local/bin/npm) >"$said" 2>&1 || return 1
+    mmdebstrap --quiet --variant=apt --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' bookworm - 2>>"$said" |
+        as root docker import - kit/minimal:1 >"$out" 2>>"$said" && printf 'FROM kit/minimal:1\nCOPY usr /usr\nCOPY ca.crt /etc/kit-ca.crt\nENV NODE_EXTRA_CA_CERTS=/etc/kit-ca.crt\n' >"$d/Dockerfile" && as root docker build -q --network none -t kit/debian:1 "$d" >"$out" 2>>"$said"
+}
+
+# The base image for real, to its end but for what needs more network than Debian's mirror and npm's registry (git-delta): all of its
+# packages, npm's tools, the scripts. Then what it promises, in a box and started by hand, with its firewall in a network of the test's.
 image_base() {
-    local who=root engine=docker words
-    if ! command -v mmdebstrap >/dev/null; then
-        echo "skip docker/image-base: mmdebstrap is not installed"
+    local who=root engine=docker words=(--engine docker --tag kit-real --base-image kit/debian:1 --network host --git-delta-version none)
+    if ! command -v mmdebstrap >/dev/null || ! command -v npm >/dev/null || ! npm view --silent npm@10 version >/dev/null 2>&1; then
+        echo "skip docker/image-base: it needs mmdebstrap, npm and npm's registry"
         return
     fi
-    mmdebstrap --quiet --variant=apt --include=sudo,git,ca-certificates --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
-        bookworm - 2>"$said" | as root docker import - kit/debian:1 >"$out" 2>>"$said" || { no docker/image-base "no minimal Debian" && return; }
-    words=(--engine docker --tag kit-real --base-image kit/debian:1 --network host --build-arg 'PACKAGES=sudo git ca-certificates'
-        --claude-code-version none --codex-version none --ast-grep-version none --git-delta-version none)
+    image_begin || { no docker/image-base "no minimal Debian" && return; }
+    [ "${PINFOLD_TEST_ALL-}" = 1 ] || words+=(--claude-code-version none) # 240 MB
     pf_rc build-base "${words[@]}"
     [ $rc = 0 ] && printed '^built: agent-sandbox-base:kit-real (docker, ' || { no docker/image-base "status $rc" && return; }
+    grep '^step' "$said" >"$scratch/steps"
     pf_rc build-base "${words[@]}"
     [ $rc = 0 ] && ! grep '^step' "$said" | grep -v 'cached \|FROM \|ARG ' >"$out" || { no docker/image-base "built again, not everything is cached" && return; }
-    pf_rc image check agent-sandbox-base:kit-real
+    pf_rc image check --agent codex --agent ast-grep --agent npm agent-sandbox-base:kit-real
     [ $rc = 0 ] && printed '^good' || { no docker/image-base "the check finds something" && return; }
     pf_rc run --engine docker --image agent-sandbox-base:kit-real --entrypoint none -- sh -c 'test -e /.agent-sandbox && cd /workspace && cd /commandhistory &&
-        cd /home/node/.claude && cd /home/node/.codex && grep ^node: /etc/passwd; ! sudo -n /usr/local/bin/init-firewall.sh && echo no sudo; git -c core.hooksPath=/x commit'
-    printed '^node:x:1000:1000:' && printed '^no sudo' && told 'git -c core.hooksPath=/x is refused' || { no docker/image-base "not what it promises" && return; }
-    # By hand: sudo starts the firewall and nothing else, and without the firewall nothing starts.
+        cd /home/node/.claude && cd /home/node/.codex && grep ^node: /etc/passwd; ! sudo -n /usr/local/bin/init-firewall.sh && echo no sudo; git -c core.hooksPath=/x commit
+        for p in less fzf man unzip jq aggregate ps git gh nano vim gpg sudo nft iptables ipset ip dig curl npm codex ast-grep sg; do command -v $p >/dev/null || echo "no program $p"; done'
+    printed '^node:x:1000:1000:' && printed '^no sudo' && ! printed '^no program' && told 'git -c core.hooksPath=/x is refused' || { no docker/image-base "not what it promises" && return; }
+    # By hand: sudo starts the firewall and nothing else.
     as root docker run --rm --network none --entrypoint sudo agent-sandbox-base:kit-real -n id >"$out" 2>"$said" && { no docker/image-base "sudo does more" && return; }
-    as root docker run --rm --network none agent-sandbox-base:kit-real echo started >"$out" 2>"$said" && { no docker/image-base "it starts without a firewall" && return; }
-    told 'the network stays closed' && told 'the firewall could not be set up' && ! printed started && ok docker/image-base || no docker/image-base "no sentence"
+    ok docker/image-base
+    mkdir -p "$scratch/firewall"
+    as root env PATH="$PATH" /usr/bin/python3 "$here/firewall.py" hand agent-sandbox-base:kit-real "$scratch/firewall" kit/busybox:1 || failures=$((failures + 1))
 }

@@ -497,6 +497,10 @@ static void test_copy(void)
     test_copy_by_links();
     CHECK(holds(at("got/y"), "copied"));
     IS(-EACCES, file_copy_out(b.files, at("ws/secret"), at("got"), &done, &said));
+    /* What a rule hides is left out and named; the rest is copied. */
+    sh("rm -rf %s", at("got/ws"));
+    SAYS(-EACCES, " of its entries: copy ", file_copy_out(b.files, at("ws"), at("got"), &done, &said));
+    CHECK(strstr(said.text, "/ws/secret") && !exists(at("got/ws/secret")) && holds(at("got/ws/x"), "copied"));
     IS(-EACCES, file_copy_in(b.files, at("from/t/sub"), at("ws/keep"), &done, &said));
     IS(-EROFS, file_copy_in(b.files, at("from/t/sub"), at("outside"), &done, &said));
     IS(0, file_remove(b.files, at("ws/t"), true, &said));

@@ -578,7 +578,7 @@ def replace_file(scene, name):
     os.rename(scene.file(name + ".new"), scene.file(name))
 
 
-# ==== names that must not come into being ====
+# ==== names that must not be created ====
 HOOKS = "{work}/.git/hooks"
 EVIL = HOOKS + "/pre-commit"
 GUARD = "EACCES EPERM EROFS"

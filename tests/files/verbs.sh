@@ -79,6 +79,16 @@ mkdir -m 0 "bad/$(printf 'x\033[2J\302\233y\nz')"
 is ls-shows-odd-names 0 'x\x1b[2J\xc2\x9by\x0az' "$p" ls "$name:/workspace/bad"
 is errors-show-odd-names 1 'bad/x\x1b[2J\xc2\x9by\x0az: ' "$p" cp "$name:/workspace/bad" ../outside
 rmdir bad/*
+mkdir -p bad/sub
+for file in a sub/b z; do echo "$file" >"bad/$file"; done
+echo secret >bad/sub/closed
+chmod 0 bad/sub/closed
+mkdir -m 0 bad/m
+is cp-out-names-what-it-left-out 1 'without 2 of its entries: copy /workspace/bad/m: ' "$p" cp "$name:/workspace/bad" ../outside
+shows cp-out-goes-on ../outside/bad/z z
+shows cp-out-goes-on-below ../outside/bad/sub/b sub/b
+is cp-out-leaves-out 1 "" test -e ../outside/bad/sub/closed
+rm -rf bad
 is cp-guarded 2 "guarded" "$p" cp ../from/tree/sub/leaf "$name:/workspace/.git/hooks/x"
 is cp-neither 2 "SESSION:/PATH" "$p" cp a b
 is to-box 0 /workspace/x/y "$p" path to-box "$name" "$PWD/x/y"

@@ -739,7 +739,7 @@ def asked_then():
     box = boxed("echo two >>a; echo w >.envrc; mkfifo pipe")
     box.type("x\nx\n")
     said = box.until("k or x, and Enter: ")
-    check("layer " in said and "1 changed, 2 new, 0 deleted; 2 of them wait for your word, as .envrc" in said and "a apply all that needs no word" in said, said)
+    check("layer " in said and "1 changed, 2 new, 0 deleted; 2 of them must be applied by name, such as .envrc" in said and "a apply all that need not be named" in said, said)
     box.type("d\n")
     said = box.until("k or x, and Enter: ")
     check("Look at these first" in said and "~ a  +1 -0" in said, said)
@@ -753,7 +753,7 @@ def asked_then():
     check(status == 125 and ".envrc: it has a guarded name" in said and open(os.path.join(layer.work, "a")).read() == "one\ntwo\n", status, said)
     check(not os.path.lexists(os.path.join(layer.work, ".envrc")) and len(layers()) == 1, "what waits stays in the layer")
     layer.pinfold("discard")
-    for key, left, word in (("k", 1, ""), ("\x04", 1, "is kept, because nobody answered"), ("\x03", 1, "is kept, because nobody answered"), ("x", 0, "was removed")):
+    for key, left, word in (("k", 1, ""), ("\x04", 1, "is kept, because there was no answer"), ("\x03", 1, "is kept, because there was no answer"), ("x", 0, "was removed")):
         box = boxed("echo n >n; exit 3", "-q" if key == "k" else "--no-layers")
         box.until("k or x, and Enter: ")
         box.type(key if key < " " else key + "\n")

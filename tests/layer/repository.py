@@ -194,7 +194,7 @@ def cases(c):  # noqa: C901
         check(changed == {"D\tdir/in", "A\tdir", "A\te.x", "M\tf1", "D\tf2", "M\tf4", "A\tlink", "A\tnew", 'A\t"q\\"u o"', "A\tt.crlf"}, changed)
         check(git(layer, "show", "agent/try:t.crlf") == "a\r\nb\n" and git(layer, "log", "-1", "--format=%an %ae %P", "agent/try") == f"Some One some@one {git(layer, 'rev-parse', 'main')}", git(layer, "log", "-1", "agent/try"))
         sound(layer)
-        check("there is one of this name" in layer.pinfold("apply", "--branch", "agent/try", "--all", ok=(2,))[2], "twice")
+        check("a branch of this name already exists" in layer.pinfold("apply", "--branch", "agent/try", "--all", ok=(2,))[2], "twice")
         for name in ("-x", "a..b", "x.lock", "a b"):
             check(layer.pinfold("apply", f"--branch={name}", "--all", ok=(2,))[0] == 2, name)
         layer.pinfold("apply", "--branch", "named", "a.o", "f1")
@@ -399,7 +399,7 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
         check(len(git(layer, "rev-parse", "HEAD").strip()) == 64 and git(layer, "config", "user.name") == "me\n" and not os.path.exists(os.path.join(layer.work, "f")), "SHA-256, .git alone")
         layer = layer_of("born", "git clone -q --no-local --depth 1 src shallow 2>/dev/null; git clone -q --shared src shared; git init -q none; echo 'ref: refs/heads/../x' >none/.git/HEAD", fill=lambda work: (os.makedirs(work + "/src"), fill(work + "/src", files=9)))
         code, _, err = layer.pinfold("apply", "--all", ok=None)
-        check(code == 1 and all(w in err for w in ("shallow/.git: it is a shallow clone", "shared/.git: it takes objects from another", "none/.git: ")), err)
+        check(code == 1 and all(w in err for w in ("shallow/.git: it is a shallow clone", "shared/.git: it borrows objects from another", "none/.git: ")), err)
         check(not any(os.path.exists(os.path.join(layer.work, name, ".git")) for name in ("shallow", "shared", "none")), "nothing of those")
 
     # ---- hostile layers ----
@@ -493,17 +493,17 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
         told = layer.pinfold("apply", ".git", ok=(1,))[2]
         check(told.count("a ref of this name is not taken") == len(names) and "\033" not in told, told)
         layer = attack("texts", [], "ref: refs/heads/main", "it is a symbolic ref", **{"refs/heads/out": b"ref: ../../../../etc/passwd\n", "refs/heads/long": b"0" * 5000, "refs/heads/short": b"12\n"})
-        check(layer.pinfold("apply", ".git", ok=(1,))[2].count("it is no ref") == 3, "texts")
+        check(layer.pinfold("apply", ".git", ok=(1,))[2].count("it is not a valid ref") == 3, "texts")
         secret = os.path.join(c.SCRATCH, "attack", "secret", ".git", "objects")
         attack("alternates", [], other_store, "its object is in neither", **{"objects/info/alternates": (secret + "\n").encode(), "objects/info/http-alternates": b"http://127.0.0.1/\n"})
         parent = loose("commit", f"tree {tree[0]}\nparent {'12' * 20}\nauthor n <a@b> 1700000000 +0000\ncommitter n <a@b> 1700000000 +0000\n\nm\n".encode())
         attack("grafts", [blob, tree, parent], parent[0], "git does not accept", **{"info/grafts": (parent[0] + "\n").encode()})
         attack("shallow", [blob, tree, parent], parent[0], "git does not accept", shallow=(parent[0] + "\n").encode())
         attack("head-option", objects, good[0], ".git/HEAD: a branch of this name", lands=True, HEAD=b"ref: refs/heads/-x\n")
-        attack("head-out", objects, good[0], ".git/HEAD: it is no HEAD", lands=True, HEAD=b"ref: /etc/passwd\n")
-        layer = attack("log", objects, good[0], ".git/logs/refs/heads/evil: it is no log", lands=True, **{"logs/refs/heads/evil": f"{'0' * 40} {good[0]} n <a@b> 1700000000 +0000\tx\033[2J\n".encode()})
+        attack("head-out", objects, good[0], ".git/HEAD: it is not a valid HEAD", lands=True, HEAD=b"ref: /etc/passwd\n")
+        layer = attack("log", objects, good[0], ".git/logs/refs/heads/evil: it is not a log", lands=True, **{"logs/refs/heads/evil": f"{'0' * 40} {good[0]} n <a@b> 1700000000 +0000\tx\033[2J\n".encode()})
         check(not os.path.exists(os.path.join(layer.work, ".git/logs/refs/heads/evil")), "a log")
-        for script, said in {"ln -s /etc/passwd .git/refs/heads/evil": "it is no ref", "rm .git/HEAD; ln -s refs/heads/old .git/HEAD": ".git/HEAD: it is no HEAD", "rm -r .git": "removed or replaced", "mv .git x; ln -s x .git": "removed or replaced",
+        for script, said in {"ln -s /etc/passwd .git/refs/heads/evil": "it is not a valid ref", "rm .git/HEAD; ln -s refs/heads/old .git/HEAD": ".git/HEAD: it is not a valid HEAD", "rm -r .git": "removed or replaced", "mv .git x; ln -s x .git": "removed or replaced",
                              "rm -r .git/refs; ln -s /tmp .git/refs": "", "mv .git/objects o; ln -s ../o .git/objects; git commit -q --allow-empty -m x": "", "git branch -m main x; git update-ref -d HEAD; git symbolic-ref HEAD refs/heads/x": ""}.items():
             layer = layer_of("attack", script)
             before = refs(layer)

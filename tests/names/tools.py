@@ -1,5 +1,5 @@
-"""The guarded names and the real tools that run them. ROWS: name of the entry, what it needs, the script that plants it ($RAN is what must come into
-being), what a person does then, and what is there before. UNTRIED: entries without a row, and why.
+"""The guarded names and the real tools that run them. ROWS: name of the entry, what it needs, the script that plants it ($RAN is what must
+appear), what a person does then, and what is there before. UNTRIED: entries without a row, and why.
 
 A tool is a program of the system, or a package of npm's registry in $NPM: the small ones always, those of LARGE with PINFOLD_TEST_ALL=1.
 """
@@ -31,7 +31,7 @@ VIM_RUN = "echo set exrc > ~/.vimrc; vim -T dumb --not-a-term -c qa </dev/null"
 SHELL_FILE = "echo touch $RAN > "
 POM = "echo '<project><modelVersion>4.0.0</modelVersion><groupId>a</groupId><artifactId>a</artifactId><version>1</version></project>' > pom.xml; mvn -q -o validate"
 
-ROWS = {
+ROWS = {  # by the entry without its last slash
     # git and what works as it does
     "rebase-merge/git-rebase-todo": Row("git", "echo exec touch $RAN > t; mv -f t .git/rebase-merge/git-rebase-todo", "echo b > a; git add a; GIT_EDITOR=true git rebase --continue", CONFLICT),
     "rebase-apply/apply-opt": Row("git", "printf %s \"'--build-fake-ancestor=$RAN'\" > o; mv -f o .git/rebase-apply/apply-opt", "git am --skip", MAIL),

@@ -242,7 +242,7 @@ def agent_of_the_configuration(scene):
     return "" if "login t" in said and b"\nmine " in listed.out else said + listed.said()
 
 
-row("agent-of-a-file-that-is-wrong", "mcp --agent {path}/mine.yaml", 2, r"--agent {path}/mine\.yaml: {path}/mine\.yaml:3:1: 'profil' is no key of an agent, whose keys are", files={"mine.yaml": DEFINITION.replace("profile:", "profil:")})
+row("agent-of-a-file-that-is-wrong", "mcp --agent {path}/mine.yaml", 2, r"--agent {path}/mine\.yaml: {path}/mine\.yaml:3:1: unknown key 'profil' in an agent \(known: ", files={"mine.yaml": DEFINITION.replace("profile:", "profil:")})
 row("agent-of-a-file-of-others", "mcp --agent {path}/mine.yaml", 2, r"--agent {path}/mine\.yaml: .*writable by", files={"mine.yaml": DEFINITION}, before="chmod 666 ../mine.yaml")
 row("agent-of-no-file", "mcp --agent {path}/none.yaml", 2, r"--agent {path}/none\.yaml: .*No such file")
 row("agent-unknown", "mcp --agent nobody", 2, r"--agent nobody: unknown agent; see: pinfold agent list")

@@ -39,11 +39,11 @@ row("block-with-an-image-that-no-engine-has", "run " + SETTINGS + " --docker-hos
 row("write-paths", RUN + "sh -c 'touch ~/.cache/go-build/x ~/.npm/x'", 0, never="not writable", files=said(), before="mkdir -p ~/.cache/go-build ~/.npm",
     after="test -e ~/.npm/x && test -e ~/.cache/go-build/x || echo 'not on the host'")
 row("write-paths-that-are-missing-are-said", RUN + "true", 0,
-    r"not writable, since nothing is there: {home}/\.cache/go-build \({path}/dive\.yaml:6:\d+\); {home}/\.npm \({path}/dive\.yaml:7:\d+\); create it, or give the box a private one with --storage {home}/\.cache/go-build$",
+    r"not writable, because nothing exists there: {home}/\.cache/go-build \({path}/dive\.yaml:6:\d+\); {home}/\.npm \({path}/dive\.yaml:7:\d+\); create it, or give the box a private one with --storage {home}/\.cache/go-build$",
     files=said())
 row("write-paths-by-the-flag-that-is-said", "run " + SETTINGS + " --storage {home}/.cache/go-build -- touch {home}/.cache/go-build/x", 0, files=said(), before="mkdir -p ~/.cache",
     after="test ! -e ~/.cache/go-build/x || echo 'it is the host's")
-row("write-paths-said-by-a-session", "session start seeds-dive " + SETTINGS, 0, r"not writable, since nothing is there: {home}/\.cache/go-build", files=said(),
+row("write-paths-said-by-a-session", "session start seeds-dive " + SETTINGS, 0, r"not writable, because nothing exists there: {home}/\.cache/go-build", files=said(),
     after="{pinfold} session rm seeds-dive >/dev/null")
 row("write-paths-no-others", RUN + "sh -c 'touch ~/.config/x; exit 3'", 3, r"\.config/x", files=said(), before="mkdir -p ~/.config", after="test ! -e ~/.config/x || echo written")
 

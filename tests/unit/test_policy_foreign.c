@@ -424,7 +424,7 @@ static void mistakes(void **state)
         {POLICY_SRT_STRICT, "{\"network\": {\"allowedDomains\": []}, " SRT_FILES "}",
          "/home/u/p/f:1:13: network.deniedDomains is missing; an empty list is []"},
         {POLICY_SRT_STRICT, "{" SRT_NETWORK ", " SRT_FILES ", \"somethingNew\": 1}",
-         "/home/u/p/f:1:125: somethingNew cannot be honoured: it is no key of sandbox-runtime 0.0.78; remove it"},
+         "/home/u/p/f:1:125: somethingNew cannot be honoured: it is not a key of sandbox-runtime 0.0.78; remove it"},
         {POLICY_SRT_STRICT,
          "{" SRT_NETWORK ", " SRT_FILES ", \"credentials\": {\"files\": [{\"path\": \"x\", \"mode\": "
          "\"mask\"}]}}",

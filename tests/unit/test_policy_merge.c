@@ -221,14 +221,14 @@ static void wrong_rules_for_git(void **state)
     static const char *const wrong[][2] = {{"git: {allow_force: true}", "git.allow_force allows nothing"},
                                            {"git: {allow_delete: true}", "git.allow_delete allows nothing"},
                                            {"git: {verify: always}", "not one of required, told, off"},
-                                           {"git: {protect_branches: [refs/heads/main]}", "is a full name"},
+                                           {"git: {protect_branches: [refs/heads/main]}", "is a full ref name"},
                                            {"git: {protect_branches: ['*/main']}", "before its last '/'"},
                                            {"git: {protect_branches: ['a[b']}", "'['"},
-                                           {"git: {protect_branches: ['']}", "no branch's name"},
-                                           {"git: {protect_branches: [-x]}", "no branch's name"},
-                                           {"git: {protect_branches: [a//b]}", "no branch's name"},
-                                           {"git: {protect_branches: [a/]}", "no branch's name"},
-                                           {"git: {protect_branches: ['a b']}", "no branch's name"},
+                                           {"git: {protect_branches: ['']}", "not a branch's name"},
+                                           {"git: {protect_branches: [-x]}", "not a branch's name"},
+                                           {"git: {protect_branches: [a//b]}", "not a branch's name"},
+                                           {"git: {protect_branches: [a/]}", "not a branch's name"},
+                                           {"git: {protect_branches: ['a b']}", "not a branch's name"},
                                            {"git: {protected: [a]}", "unknown key"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct layer_said said[] = {USER(wrong[i][0]), {0}};

@@ -294,6 +294,7 @@ static int clone_builder(struct birth *birth, int *ret_pidfd)
         struct sys_clone here = how;
         builder_populate(&birth->builder, birth->stack + BUILDER_STACK);
         here.flags |= CLONE_VM;
+        birth->builder.runner.stack = birth->stack;
         here.stack = (uint64_t)(uintptr_t)birth->stack;
         here.stack_size = BUILDER_STACK;
         int pid = sys_clone3_run(&here, builder_entry, birth);

@@ -1,4 +1,4 @@
-/* See net_kept.h. The helper uses sys/ only, as does everything between clone and exec. */
+/* Keeps an empty network namespace for the next box. The helper that makes it uses sys/ only, as does all between clone and exec. */
 #include "backends/native/net_kept.h"
 
 #include <net/if.h>

@@ -16,8 +16,10 @@
 #include <time.h>
 #include "base/fd.h"
 #include "backends/native/native.h"
+#include "protocol/step.h"
 #include "runtime/inner.h"
 #include "sys/fd.h"
+#include "sys/file.h"
 #include "sys/landlock.h"
 #include "sys/mount.h"
 #include "sys/process.h"
@@ -227,8 +229,8 @@ static int try_namespaces(struct trying ask, struct tried *ret)
 static long read_switch(const char *path)
 {
     char text[32];
-    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    auto_fd int fd = sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
     if (n <= 0)
         return -1;
     text[n] = 0;
@@ -452,6 +454,11 @@ int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *
     if (f->kernel_major < 5 || (f->kernel_major == 5 && f->kernel_minor < 12)) {
         supervised = thorough && is_supervised();
         judge_landlock_tier(f, (struct reason){"the kernel lacks the required mount calls (Linux 5.12)", NULL});
+    } else if (thorough && f->around && !(f->around->filter & FILTER_USERNS)) {
+        /* Its guard has told its rules. A trial would be told to whoever started it, as if the command had tried. */
+        supervised = true;
+        judge_landlock_tier(f, (struct reason){"the box around this one does not allow user namespaces",
+                                               "start that one with --allow-nested-userns"});
     } else if (thorough) {
         int r = probe_thoroughly(f, mem, &supervised, e);
         if (r < 0)

@@ -170,7 +170,7 @@ int apply_hunks(const struct pinfold_layer_options *o, struct pinfold_report **r
     of.layer = hunk_text(pinfold_value_get(all, "layer"), "id");
     of.choices = (const char *const *)q.choices;
     if (q.failed)
-        complain("there is no memory for so many choices; nothing was applied");
+        complain("out of memory for so many choices; nothing was applied");
     else if (q.n)
         r = pinfold_layer_apply_report(&of, ret, error);
     else

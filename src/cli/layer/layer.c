@@ -312,7 +312,7 @@ static int print_out(const struct buf *out)
 {
     if (buf_ok(out))
         return print(buf_cstr(out));
-    complain("there is no memory for so many changes");
+    complain("out of memory for so many changes");
     return STATUS_NO;
 }
 
@@ -552,7 +552,7 @@ int verb_apply(struct ask *a)
         return STATUS_USAGE;
     }
     if (!a->all && !a->hunks && a->n_words == 0) {
-        complain("apply: name the paths, or write --all; what there is: pinfold diff");
+        complain("apply: name the paths, or write --all; to list them: pinfold diff");
         return STATUS_USAGE;
     }
     if (a->into)
@@ -571,7 +571,7 @@ int verb_undo(struct ask *a)
     struct pinfold_report *report;
     int status;
     if (a->number && (!*a->number || a->number[strspn(a->number, "0123456789")] || !strtoull(a->number, NULL, 10))) {
-        complain("--apply %s: write its number, as 3", a->number);
+        complain("--apply %s: write its number, such as 3", a->number);
         return STATUS_USAGE;
     }
     if (with_layer(a, call_undo, &report, &status) < 0)
@@ -626,7 +626,7 @@ static int prune_layers(struct ask *a)
     struct pinfold_report *report;
     const uint64_t older = a->older ? age_given(a->older) : 0;
     if (a->older && !older) {
-        complain("--older-than %s: write a time, as 30d or 12h", a->older);
+        complain("--older-than %s: write a time, such as 30d or 12h", a->older);
         return STATUS_USAGE;
     }
     if (pinfold_layers_prune_report(older, a->dry_run, &report, &error) < 0)

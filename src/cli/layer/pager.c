@@ -58,7 +58,7 @@ int print_paged(const struct ask *a, const struct buf *out)
     pid_t child = -1;
     int status = 0;
     if (!buf_ok(out)) {
-        complain("there is no memory for so many changes");
+        complain("out of memory for so many changes");
         return STATUS_NO;
     }
     (void)sigaction(SIGPIPE, &none, &before); /* whoever has seen enough ends it */

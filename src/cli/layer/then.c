@@ -9,7 +9,7 @@
 
 #include "cli/cli.h"
 
-#define QUESTION "pinfold: d diff, p patch, a apply all that needs no word, k keep, x discard"
+#define QUESTION "pinfold: d diff, p patch, a apply all that need not be named, k keep, x discard"
 
 bool cow_said(const struct ask *a)
 {
@@ -101,7 +101,7 @@ static int ask_then(const struct ask *a, const char *id)
     else if (key == 'x')
         status = discard_layer(a, id, true);
     else if (key != 'k')
-        complain("layer %.8s is kept, because nobody answered", id);
+        complain("layer %.8s is kept, because there was no answer", id);
     return status;
 }
 

@@ -439,7 +439,7 @@ static int project_show_run(struct ask *a, const char *real)
     size_t n = 0;
     const char *reason = a->branch ? branch_refused(a->branch) : NULL;
     if (reason || project_box(real, a->branch, false, &box, why, sizeof why) < 0) {
-        complain(reason ? "show-run: '%s' can be no branch: %s" : "show-run: %s%s", reason ? a->branch : why,
+        complain(reason ? "show-run: '%s' cannot be a branch's name: %s" : "show-run: %s%s", reason ? a->branch : why,
                  reason ? reason : "");
         return STATUS_USAGE;
     }

@@ -66,7 +66,8 @@ static int finish_findings(struct findings *f, struct buf *json)
         if (f->lacks)
             buf_printf(&f->people, "%u %s to mend\n", f->lacks, f->lacks == 1 ? "thing" : "things");
         else
-            buf_printf(&f->people, "good: nothing to mend%s\n", f->notes ? ", the notes are only worth knowing" : "");
+            buf_printf(&f->people, "good: nothing to fix%s\n",
+                       f->notes ? ", the notes are for information only" : "");
         status = print(buf_cstr(&f->people));
     }
     buf_free(&f->people);
@@ -389,7 +390,7 @@ static int print_image(const char *name, const char *file)
         return print(text);
     complain("image print: there is no file '%s' of an image '%s'; pinfold has base (Dockerfile, entrypoint.sh, "
              "init-firewall.sh, "
-             "git_wrapper.sh, bashrc) and budgie (Dockerfile, entrypoint.sh)",
+             "git_wrapper.sh, bashrc, allowed-hosts) and budgie (Dockerfile, entrypoint.sh)",
              file ? file : "Dockerfile", name);
     return STATUS_USAGE;
 }

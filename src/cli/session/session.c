@@ -106,7 +106,7 @@ static bool good_words(const struct ask *a)
         const char *equals = strchr(a->env[i], '=');
         if (equals && equals != a->env[i])
             continue;
-        complain("--env %s: write NAME=VALUE, as CI=1", a->env[i]);
+        complain("--env %s: write NAME=VALUE, such as CI=1", a->env[i]);
         return false;
     }
     return true;
@@ -128,7 +128,7 @@ static bool fill(struct ask *a, const char *const *argv, struct pinfold_exec_opt
                                        .stdout_fd = a->closed_stdio & 2 ? -1 : 1,
                                        .stderr_fd = a->closed_stdio & 4 ? -1 : 2};
     if (!wants_tty(a, &tty) ||
-        !take_number("timeout", a->timeout, "a time, as 500ms, 30s or 5m", milliseconds, &timeout) ||
+        !take_number("timeout", a->timeout, "a time, such as 500ms, 30s or 5m", milliseconds, &timeout) ||
         !take_number("memory", a->memory, "a size, as 512M or 2G", bytes, &o->memory_max) ||
         !take_number("processes", a->processes, "a number, as 100", count, &o->processes_max) || !good_words(a))
         return false;

@@ -135,6 +135,7 @@ static bool is_first(struct shared *s, uint32_t key)
     table_lock(s);
     struct repeated *at = repeated_at(s, key);
     const bool first = at->key != key;
+    s->repeats = true;
     *at = first ? (struct repeated){key, 1, 1} : (struct repeated){key, at->times + 1, at->told};
     table_unlock(s);
     return first;
@@ -182,7 +183,7 @@ void monitor_end(struct guard *g)
     struct denial_frame last = {.kind = FRAME_SEEN, .lost = s->looks.dropped};
     if (!(g->plan->filter & FILTER_MONITOR))
         return;
-    for (size_t i = 0; i < REPEATED_MAX; i++) {
+    for (size_t i = 0; s->repeats && i < REPEATED_MAX; i++) {
         const struct repeated *r = &s->repeated[i];
         struct denial_frame f = {.kind = FRAME_SEEN, .key = r->key, .count = r->times - r->told};
         if (r->key && r->times > r->told)

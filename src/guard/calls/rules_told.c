@@ -54,6 +54,7 @@ static int rules_write(const struct plan_image *p, const struct guard_table *tab
                               .guard_bytes = guard,
                               .strings_at = (uint32_t)sizeof *p + guard,
                               .filter = p->filter,
+                              .namespaces = p->namespaces,
                               .tier = p->tier,
                               .bytes = (uint32_t)room,
                               .strings_bytes = (uint32_t)(room - sizeof *p - guard)};

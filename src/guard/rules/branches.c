@@ -114,7 +114,7 @@ static const char *collect_packed(struct guard *g, int dir, const struct rule *o
     for (bool begins = true; (more = gitref_entry(&text, begins, &id, &ref)) > 0; begins = false)
         if (rules_branch(&g->rules, of, ref) && !is_packed_there(&old, ref, id) && !is_loose_there(dir, ref, id))
             put_move(lines, ref, id);
-    return more < 0 ? "packed-refs as git does not write it" : NULL;
+    return more < 0 ? "packed-refs in a form that git does not write" : NULL;
 }
 
 /* ---- moving ---- */
@@ -167,7 +167,7 @@ static int put_refs(struct guard *g, const struct place *from, const struct plac
         (void)read_refs(to, &old, &old_n);
         why = collect_packed(g, to->dir, rule, text, (struct str){old, old_n}, &lines);
     } else if (!gitref_loose(text, &id)) {
-        why = "a protected branch is the id of a commit, and no other name for another branch";
+        why = "a protected branch must be the id of a commit, not a symbolic name for another branch";
     } else if (!is_plain(ref)) {
         why = "a name with white space or control characters";
     } else {
@@ -199,7 +199,7 @@ int branches_arrive(struct guard *g, const struct place *from, const struct plac
         return refuse(g, rule, place_path(to), BY_LOCK);
     int no = read_refs(from, &text, &n);
     if (no == -EINVAL || no == -EFBIG || no == -ELOOP)
-        no = refuse(g, rule, place_path(to), "branches in what is no file of at most 64 MiB");
+        no = refuse(g, rule, place_path(to), "branches in something other than a file of at most 64 MiB");
     if (no == 0)
         no = put_refs(g, from, to, rule, what == REFS_PACKED, (struct str){text, n});
     free(text);

@@ -239,7 +239,7 @@ static bool table_is_plain(struct guard *g, int directory, struct str name, stru
         return true;
     if (file < 0 || sys_stat_at(file, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0 || !S_ISREG(st.mode) ||
         st.size > REFS_BYTES) {
-        buf_text(what, "a table that is too large to examine, or is no file");
+        buf_text(what, "a table that is too large to examine, or is not a file");
         return false;
     }
     size_t n = 0;

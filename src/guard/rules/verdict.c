@@ -400,7 +400,7 @@ static int begins_repository(struct guard *g, const struct place *p)
         no = git_config_adopt(g, p->dir, "index", place_dir(p));
     return no != -EACCES ? no
                          : deny(g, DENIAL_CREATE, NULL, place_path(p),
-                                "it would make a git repository of a directory with hooks, remotes, commondir, a "
+                                "it would make a git repository out of a directory with hooks, remotes, commondir, a "
                                 "configuration that names programs or an index that leads out");
 }
 

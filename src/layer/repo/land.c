@@ -484,7 +484,7 @@ static int land_index(struct landing *l)
     if (!bundle_text(l->answer, "index-state", 64, l->mem, &state))
         state = STR("");
     if (!head_lands(r))
-        return land_refuse(l, REPO_DIR "/index", "it belongs to a commit that the workspace's HEAD does not stand for");
+        return land_refuse(l, REPO_DIR "/index", "it belongs to a commit that the workspace's HEAD does not point to");
     if (str_is(state, "bad"))
         return land_refuse(l, REPO_DIR "/index", "git does not accept it");
     if (str_is(state, "none")) /* the same entries, looked at at another time */

@@ -262,7 +262,7 @@ static int add_ref(struct repo_reading *r, const char *name)
     ref.packed = find_packed(r, 0, name) != NULL;
     const int e = judge_ref(r, &ref);
     if (!ref.why && (old < 0 || new < 0))
-        ref.why = old < 0 ? "it cannot be read in the workspace" : "it is no ref in the layer";
+        ref.why = old < 0 ? "it cannot be read in the workspace" : "it is not a valid ref in the layer";
     *slot = ref;
     return e;
 }
@@ -330,7 +330,7 @@ static int read_head(struct repo_reading *r)
         return no;
     repo->head = (struct repo_ref){.name = "HEAD", .old = was, .new = is, .lands = "HEAD", .loose = repo->head_object};
     if (!is)
-        repo->head.why = "it is no HEAD in the layer";
+        repo->head.why = "it is not a valid HEAD in the layer";
     else if (is_touched(r, REPO_DIR "/HEAD", &repo->head_object))
         repo->head.why = "the host changed it after the box began";
     else if (is[0] == 'r' && (strncmp(is + 5, "refs/heads/", 11) != 0 || !repo_ref_ok(is + 5)))
@@ -398,7 +398,7 @@ static int add_log(struct repo_reading *r, const struct change *c)
     if (log.gone)
         log.text = STR("");
     if (e < 0 || log.text.n > LOG_MAX || !is_log(log.text, r->ret->digits))
-        log.why = "it is no log as git writes one";
+        log.why = "it is not a log as git writes them";
     else if ((log.touched = is_touched(r, c->path, &log.was)))
         log.why = "the host changed it after the box began";
     struct repo_log *slot = arena_push(r->mem, &r->ret->logs, &r->ret->n_logs, sizeof *slot);
@@ -498,7 +498,7 @@ static int take_extension(void *ctx, const struct gitconfig_entry *entry)
     if (str_is_nocase(entry->key, "extensions.objectformat")) {
         repo->digits = str_is_nocase(entry->value, "sha256") ? 64 : str_is_nocase(entry->value, "sha1") ? 40 : 0;
         if (!repo->digits)
-            repo->why = "its hashes are of a kind that is not known here";
+            repo->why = "its hash algorithm is not supported";
     } else if (str_is_nocase(entry->key, "extensions.refstorage") && !str_is_nocase(entry->value, "files")) {
         repo->why = "its refs are not files (reftable), which apply cannot move; files land by their paths, and "
                     "commits as patches: "
@@ -530,9 +530,9 @@ static int read_born(struct repo_reading *r)
     else if (e < 0 || gitconfig_parse(repo->config, take_extension, repo, NULL) < 0)
         repo->why = "its configuration cannot be read";
     else if (changes_find(r->all, REPO_DIR "/shallow"))
-        repo->why = "it is a shallow clone, which lacks what its oldest commits stand on";
+        repo->why = "it is a shallow clone, which lacks the parents of its oldest commits";
     else if (changes_find(r->all, REPO_DIR "/objects/info/alternates"))
-        repo->why = "it takes objects from another repository; make it its own in the box: git repack -ad, then remove "
+        repo->why = "it borrows objects from another repository; copy them in the box: git repack -ad, then remove "
                     ".git/objects/info/alternates";
     else
         repo->dress = head->new;

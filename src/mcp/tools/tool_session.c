@@ -300,7 +300,7 @@ static void change_words(struct mcp_job *j, const struct pinfold_value *c)
     buf_printf(&j->text, "%c ", same(kind, "added") ? '+' : same(kind, "deleted") ? '-' : '~');
     words_of(&j->text, str_of(answer_text(c, "path")));
     if (pinfold_value_is_true(pinfold_value_get(c, "waits")))
-        buf_text(&j->text, " (waits for the user's word)");
+        buf_text(&j->text, " (the user must apply it by name)");
     if (conflict)
         buf_printf(&j->text, " (in conflict: %s)", conflict);
     buf_char(&j->text, '\n');
@@ -674,7 +674,7 @@ const struct tool tool_session_diff = {
     .name = "session_diff",
     .title = "Show what a session has changed",
     .description = "Lists what the layer of a session (session_start with 'cow') changes in the workspace, which the "
-                   "user looks at and applies: each path, what waits for the user's word, and what is in conflict "
+                   "user looks at and applies: each path, what the user must apply by name, and what is in conflict "
                    "because the workspace was changed meanwhile.",
     .output = "{\"type\":\"object\",\"properties\":{\"session\":{\"type\":\"string\"},\"changes\":{\"type\":"
               "\"array\"},\"git\":{\"type\":\"array\"},\"left_out\":{\"type\":\"integer\"}},\"required\":["

@@ -214,9 +214,25 @@ static struct str remedy_value(const struct pinfold_option_info *o, struct str r
     return o->takes_value && rest.n && rest.p[0] == ' ' ? str_skip(rest, 1) : STR("");
 }
 
+/* A value that is quoted for a shell, without its quotes. */
+static struct str bare_value(struct str quoted, struct buf *room)
+{
+    if (!quoted.n || quoted.p[0] != '\'')
+        return quoted;
+    bool inside = false;
+    for (size_t i = 0; i < quoted.n; i++) {
+        if (quoted.p[i] == '\'')
+            inside = !inside;
+        else if (inside || quoted.p[i] != '\\' || ++i < quoted.n)
+            buf_char(room, quoted.p[i]);
+    }
+    return buf_ok(room) ? buf_view(room) : quoted;
+}
+
 /* One option of a remedy, as the caller of the tool can say it; what of `text` it took. */
 static size_t put_offer(struct str name, bool asks, struct buf *out)
 {
+    auto_buf struct buf room = BUF(1u << 16);
     char text[64];
     snprintf(text, sizeof text, "%.*s", (int)name.n, name.p);
     const struct pinfold_option_info *o = option(text);
@@ -226,7 +242,7 @@ static size_t put_offer(struct str name, bool asks, struct buf *out)
     const size_t taken = name.n + (value.n ? value.n + 1 : 0);
     if (asks && (value.n || !o->takes_value)) {
         buf_text(out, "options ");
-        put_wish(o, value, out);
+        put_wish(o, bare_value(value, &room), out);
     } else {
         buf_printf(out, asks ? "options.%.*s" : "--%.*s", (int)taken, name.p);
     }

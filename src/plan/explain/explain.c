@@ -161,11 +161,11 @@ static void show_git(const struct plan *p, struct buf *out)
         bool said;
         const char *word, *text, *how;
         uint32_t origin;
-    } rows[] = {{g->verify == GIT_VERIFY_REQUIRED, "verify", "required", "protected branches get checked commits",
-                 g->verify_origin},
-                {g->verify == GIT_VERIFY_TOLD, "verify", "told", "what fails is said, and pushed", g->verify_origin},
-                {g->allow_force, "allowed", "rewriting", "by a push, what is not protected", g->force_origin},
-                {g->allow_delete, "allowed", "deleting", "by a push, what is not protected", g->delete_origin}};
+    } rows[] = {
+        {g->verify == GIT_VERIFY_REQUIRED, "verify", "required", "only commits that pass your hooks", g->verify_origin},
+        {g->verify == GIT_VERIFY_TOLD, "verify", "told", "failures are shown, and pushed", g->verify_origin},
+        {g->allow_force, "allowed", "rewriting", "by a push, if not protected", g->force_origin},
+        {g->allow_delete, "allowed", "deleting", "by a push, if not protected", g->delete_origin}};
     char origin[512];
     bool any = g->n_branches;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -171,11 +171,12 @@ bool place_is_telling(const struct plan_place *p)
 void limits_of(const struct policy *p, struct named_limit ret[N_LIMITS])
 {
     const struct limits *l = &p->limits;
-    const struct named_limit all[N_LIMITS] = {
+    const struct named_limit all[] = {
         {"memory", &l->memory, UNIT_BYTES},       {"cpus", &l->cpus, UNIT_CPUS},
         {"processes", &l->processes, UNIT_COUNT}, {"disk", &l->disk, UNIT_BYTES},
         {"timeout", &l->timeout, UNIT_MS},        {"grace", &l->grace, UNIT_MS},
         {"output", &l->output, UNIT_BYTES},       {"open_files", &l->open_files, UNIT_COUNT}};
+    _Static_assert(sizeof all / sizeof *all == N_LIMITS, "each limit of policy/policy.h has its name here");
     memcpy(ret, all, sizeof all);
 }
 

@@ -157,7 +157,7 @@ static const char *why_no_layer(const struct settling *s, const struct plan_plac
     if (!f->uppers)
         return "the file system of the state directory (XDG_STATE_HOME) cannot hold layers, or this is a box itself";
     if (p->type != PATH_DIR)
-        return "it is no directory";
+        return "it is not a directory";
     if (p->kind != PLACE_RW)
         return "it is read-only in this box";
     if (path_at_or_below(s->m->ask->layer, p->src))

@@ -135,7 +135,8 @@ static int read_map(struct foreign *f, const char *prefix, const struct node *ma
                           "unknown key '%s%.*s' (did you mean '%s'?)", prefix, STR_SAID(key->text), near->name);
         else {
             char *name = arena_printf(f->src->list->mem, "%.*s", STR_SAID(key->text));
-            r = name ? ignore(f, name, f->strict ? "it is no key of sandbox-runtime 0.0.78; remove it" : "unknown key",
+            r = name ? ignore(f, name,
+                              f->strict ? "it is not a key of sandbox-runtime 0.0.78; remove it" : "unknown key",
                               LOSS_OF_MEANING, key)
                      : foreign_no_memory(f);
         }

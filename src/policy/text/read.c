@@ -13,7 +13,8 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-/* Bounds of limits: the least with which a program can start at all, and the most that the kernel can count. */
+/* Bounds of limits: the least with which a program can start at all, and the most that the kernel can count. A limit that has none
+   here takes no value. */
 static const struct {
     uint64_t least, most;
     const char *least_text, *most_text, *examples;
@@ -156,8 +157,8 @@ static int check_image(struct str s, struct err *e)
 /* Texts that become arguments of docker: no option, and only one word. */
 static int check_engine_word(enum key_id key, struct str s, struct err *e)
 {
-    static const char *const what[] = {"a platform, as linux/arm64", "the name of a runtime, as runsc",
-                                       "the address of a daemon, as unix:///run/docker.sock",
+    static const char *const what[] = {"a platform, such as linux/arm64", "the name of a runtime, such as runsc",
+                                       "the address of a daemon, such as unix:///run/docker.sock",
                                        "the name of a docker context"};
     bool ok = s.n > 0 && s.n <= 512 && s.p[0] != '-';
     for (size_t i = 0; i < s.n; i++)
@@ -171,7 +172,7 @@ static int check_branch(struct str s, struct err *e)
     struct str part, last = {0};
     size_t at = 0;
     if (str_starts(s, STR("refs/")))
-        return err_say(e, ERR_POLICY, "'%.*s' is a full name; write the branch's, as main", STR_SAID(s));
+        return err_say(e, ERR_POLICY, "'%.*s' is a full ref name; write the branch's, such as main", STR_SAID(s));
     for (bool first = true; part_next(s, &at, &part); first = false) {
         bool pattern = !first && (memchr(last.p, '*', last.n) || memchr(last.p, '?', last.n) ||
                                   memchr(last.p, '[', last.n) || memchr(last.p, '\\', last.n));
@@ -187,7 +188,7 @@ static int check_branch(struct str s, struct err *e)
     for (size_t i = 0; i < s.n; i++)
         ok = ok && (unsigned char)s.p[i] > ' ' && s.p[i] != 127 &&
              (s.p[i] != '/' || (i > 0 && i + 1 < s.n && s.p[i + 1] != '/'));
-    return ok ? 0 : err_say(e, ERR_POLICY, "'%.*s' is no branch's name, such as main or release/*", STR_SAID(s));
+    return ok ? 0 : err_say(e, ERR_POLICY, "'%.*s' is not a branch's name, such as main or release/*", STR_SAID(s));
 }
 
 static int check_names(const struct said *s, struct arena *scratch, struct err *e)
@@ -272,7 +273,8 @@ int said_check(const struct said *s, struct arena *scratch, struct err *e)
     case TYPE_PORTS:
         return port_rule_form(s->a, scratch, &text, e);
     case TYPE_GUARDS:
-        return guard_name_form(s->a, s->key == KEY_GUARD_ROOT || s->key == KEY_GUARD_DAILY, e);
+        return guard_name_form(s->a, s->key == KEY_GUARD_ROOT || s->key == KEY_GUARD_DAILY || s->key == KEY_GUARD_ALLOW,
+                               e);
     case TYPE_ENV:
         if (memchr(s->b.p, 0, s->b.n))
             return err_say(e, ERR_POLICY, "the value of '%.*s' contains a NUL byte", STR_SAID(s->a));

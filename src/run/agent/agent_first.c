@@ -105,9 +105,9 @@ int first_lines(struct starting *s, const struct agent_begin *ask, const char **
                  "a layer of this project\n");
     put_reaches(p, &b);
     starting_secrets(s, &b, "gets as they are, since the agent has no lesser keys: ", ", ", "\n");
-    buf_text(&b,
-             "hidden: other credentials and keys, what renews the login, sessions of other projects where the agent "
-             "separates them, other processes\n");
+    buf_text(
+        &b, "hidden: other credentials and keys, the login's refresh token, sessions of other projects where the agent "
+            "separates them, other processes\n");
     buf_printf(&b,
                "to change that: pinfold %s --rw PATH, --hide PATH, --allow HOST; to see all: --explain; its settings: "
                "pinfold agent merge %s\n",

@@ -163,6 +163,8 @@ static int write_settings(struct starting *s, const char *name, bool auth, bool 
         r = starting_hold(s, "lock", LOCK_EX, &lock, e);
     s->layers.force = force;
     if (r == 0)
+        brought_forget(s);
+    if (r == 0)
         choose_texts(s, said);
     if (r == 0 && auth)
         r = import(s, said, e);
@@ -199,6 +201,8 @@ static int remove_logins(struct starting *s, const char *name, struct buf *said,
         r = starting_hold(s, "lock", LOCK_EX, &lock, e);
     if (r == 0)
         r = starting_hold(s, STARTING_LOGGED_OUT, LOCK_SH, &mark, e); /* makes the file */
+    if (r == 0)
+        brought_forget(s);
     if (r == 0)
         r = agent_layers_do(&s->layers, AGENT_LOGOUT, NULL, said, e);
     return r;

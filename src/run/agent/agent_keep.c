@@ -28,11 +28,13 @@
 enum {
     AHEAD_S = 600, /* before a login ends; the agents themselves begin five minutes before, or later */
     LOOK_S = 60,   /* how long it sleeps at most: a machine that was suspended */
+    FIRST_S = 1,   /* a box that ends sooner is not watched for */
     LOOK_BLIND_S = 5,
     AGAIN_S = 15, /* after a failure; doubled each time */
     AGAIN_MOST_S = 600,
     KEPT_MAX = 16,
-    UP = 3
+    UP = 3,
+    HIGH = 64 /* above what is open here */
 };
 
 struct kept_login {
@@ -107,7 +109,7 @@ static int owner_at(const struct starting *s, size_t i, const struct agent_kept 
     const char *answer = answer_of(f, renew, mem), *word = NULL;
     if (if_kept && faccessat(kept, answer, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
-    int found = renew->program_word ? agent_program_word(&s->program, renew, mem, &word, e) : 0;
+    int found = renew->program_word && new_login < 0 ? agent_program_word(&s->program, renew, mem, &word, e) : 0;
     if (found < 0)
         return err_wrap(e, found, "the login in %s is not renewed", path);
     const struct agent_owner_ask ask = {.renew = renew,
@@ -124,10 +126,10 @@ static int owner_at(const struct starting *s, size_t i, const struct agent_kept 
     return agent_owner(&ask, ret_expires, e);
 }
 
-int keep_owner(const struct starting *s, size_t i, const struct agent_kept *f, int new_login, int stop,
-               int64_t *ret_expires, struct err *e)
+int keep_owner(const struct starting *s, size_t i, const struct agent_kept *f, const struct agent_renew *renew,
+               int new_login, int64_t *ret_expires, struct err *e)
 {
-    return owner_at(s, i, f, f->renew, new_login, stop, false, ret_expires, e);
+    return owner_at(s, i, f, renew, new_login, -1, false, ret_expires, e);
 }
 
 /* Of the person's own file; 0 also where there is none. */
@@ -193,17 +195,12 @@ static void hand_in(struct keeper *k)
     auto_fd int lock = -1;
     struct starting *s = k->s;
     for (size_t i = 0; i < s->agent.start.n_layers; i++) {
-        for (size_t n = 0; n < s->agent.start.layers[i].n_files; n++) {
-            const struct agent_kept *f = &s->agent.start.layers[i].files[n];
-            int *fd = &s->layers.open[i].files[n];
-            *fd = close_fd(*fd);
-            if (!f->login)
-                continue;
-            *fd = open(starting_host_file(s, i, f), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-            *fd = *fd < 0 ? -errno : *fd;
-        }
+        for (size_t n = 0; n < s->agent.start.layers[i].n_files; n++)
+            s->layers.open[i].files[n] = close_fd(s->layers.open[i].files[n]);
     }
-    int r = starting_hold(s, "lock", LOCK_EX, &lock, &e);
+    int r = starting_open(s, &e);
+    if (r == 0)
+        r = starting_hold(s, "lock", LOCK_EX, &lock, &e);
     if (r == 0 && starting_logged_out(s))
         return;
     if (r < 0 || agent_layers_do(&s->layers, AGENT_LOGINS, NULL, &said, &e) < 0)
@@ -275,10 +272,27 @@ static void sleep_until(const struct keeper *k, int64_t due)
         ;
 }
 
+static void watch(struct keeper *k)
+{
+    k->notify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    for (size_t i = 0; i < k->n && k->notify >= 0; i++) {
+        const char *path = k->logins[i].path;
+        char dir[PATH_MAX];
+        snprintf(dir, sizeof dir, "%.*s", (int)(strrchr(path, '/') - path), path);
+        if (inotify_add_watch(k->notify, dir, IN_MOVED_TO | IN_CLOSE_WRITE | IN_DELETE | IN_ATTRIB | IN_ONLYDIR) < 0)
+            k->notify = close_fd(k->notify);
+    }
+}
+
+/* The kernel takes some ten milliseconds to end a watch, and pinfold waits for this process: a command that ends at once has none. */
 static _Noreturn void keep(struct keeper *k)
 {
+    sleep_until(k, (int64_t)time(NULL) + FIRST_S);
+    watch(k);
     for (;;) {
         int64_t due = INT64_MAX, now = (int64_t)time(NULL);
+        if (look_at(k))
+            hand_in(k);
         for (size_t i = 0; i < k->n; i++)
             due = due_at(&k->logins[i]) < due ? due_at(&k->logins[i]) : due;
         sleep_until(k, due);
@@ -287,44 +301,36 @@ static _Noreturn void keep(struct keeper *k)
             if (due_at(&k->logins[i]) <= now)
                 renew_one(k, &k->logins[i], now);
         }
-        if (look_at(k))
-            hand_in(k);
     }
 }
 
 /* Nothing of pinfold's is left open: neither a terminal, nor what others wait for the end of. */
-static _Noreturn void become_keeper(struct keeper *k, int up)
+static _Noreturn void become_keeper(struct keeper *k, int up, int live, int lock)
 {
-    struct err e = {0};
     (void)setsid();
     (void)chdir("/"); /* no directory is held */
     for (const int *s = (const int[]){SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, 0}; *s; s++)
         (void)signal(*s, SIG_IGN);
     (void)signal(SIGCHLD, SIG_DFL);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null < 0 || (up != UP && dup2(up, UP) < 0))
+    int own[] = {up, live, lock}, last = UP;
+    const size_t n_own = sizeof own / sizeof *own;
+    for (size_t i = 0; i < n_own; i++) /* first above all of them */
+        own[i] = own[i] < 0 ? -1 : fcntl(own[i], F_DUPFD_CLOEXEC, HIGH);
+    if (null < 0 || own[0] < 0)
         _exit(1);
     for (int i = 0; i < UP; i++)
         (void)dup2(null, i);
-    (void)sys_close_range(UP + 1, ~0u);
-    (void)fcntl(UP, F_SETFD, FD_CLOEXEC);
+    for (size_t i = 0; i < n_own; i++) {
+        if (own[i] >= 0 && dup3(own[i], last++, O_CLOEXEC) < 0)
+            _exit(1);
+    }
+    (void)sys_close_range((unsigned)last, ~0u);
     k->up = UP;
-    k->notify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     for (size_t i = 0; i < AGENT_LAYERS_MAX; i++) { /* these numbers are others' now */
         k->s->layers.open[i].box = k->s->layers.open[i].seeds = -1;
         for (size_t n = 0; n < AGENT_KEPT_MAX; n++)
             k->s->layers.open[i].files[n] = -1;
-    }
-    if (starting_open(k->s, &e) < 0) {
-        tell_up(k, e.text);
-        _exit(1);
-    }
-    for (size_t i = 0; i < k->n && k->notify >= 0; i++) {
-        const char *path = k->logins[i].path;
-        char dir[PATH_MAX];
-        snprintf(dir, sizeof dir, "%.*s", (int)(strrchr(path, '/') - path), path);
-        if (inotify_add_watch(k->notify, dir, IN_MOVED_TO | IN_CLOSE_WRITE | IN_DELETE | IN_ATTRIB | IN_ONLYDIR) < 0)
-            k->notify = close_fd(k->notify);
     }
     keep(k);
 }
@@ -342,10 +348,9 @@ static void note_login(struct kept_login *ret, int fd, const struct kept_login *
     free(bytes);
 }
 
-int keep_begin(const struct starting *s, struct agent_begun *ret, struct err *e)
+static struct keeper keeper_of(const struct starting *s)
 {
     struct keeper k = {.s = (struct starting *)(uintptr_t)s, .notify = -1, .up = -1};
-    int pair[2];
     for (size_t i = 0; i < s->agent.start.n_layers; i++) {
         for (size_t n = 0; n < s->agent.start.layers[i].n_files && k.n < KEPT_MAX; n++) {
             const struct agent_kept *f = &s->agent.start.layers[i].files[n];
@@ -356,13 +361,20 @@ int keep_begin(const struct starting *s, struct agent_begun *ret, struct err *e)
                            &(struct kept_login){.layer = i, .file = f, .renew = w, .path = path});
         }
     }
+    return k;
+}
+
+int keep_begin(const struct starting *s, struct agent_begun *ret, struct err *e)
+{
+    struct keeper k = keeper_of(s);
+    int pair[2];
     if (!k.n)
         return 0;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot create a socket pair");
     pid_t pid = fork();
     if (pid == 0)
-        become_keeper(&k, pair[1]);
+        become_keeper(&k, pair[1], -1, -1);
     (void)close(pair[1]);
     if (pid < 0) {
         (void)close(pair[0]);
@@ -370,5 +382,33 @@ int keep_begin(const struct starting *s, struct agent_begun *ret, struct err *e)
     }
     ret->keeper = pid;
     ret->up = pair[0];
+    return 0;
+}
+
+static const char keeper_lock[] = "keeper"; /* in the layer: held by who keeps the logins of a session */
+
+bool keep_is_kept(const struct starting *s)
+{
+    auto_fd int lock = -1;
+    return access(s->layer, F_OK) == 0 && starting_hold(s, keeper_lock, LOCK_SH | LOCK_NB, &lock, NULL) == -EWOULDBLOCK;
+}
+
+int keep_session(const struct starting *s, int session, struct err *e)
+{
+    struct keeper k = keeper_of(s);
+    auto_fd int lock = -1;
+    int r = starting_hold(s, keeper_lock, LOCK_EX | LOCK_NB, &lock, e);
+    if (r < 0)
+        return r == -EWOULDBLOCK ? 0 : r;
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (fork() != 0)
+            _exit(0);
+        become_keeper(&k, session, s->live, lock);
+    }
+    if (pid < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot start the process that keeps the login");
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
     return 0;
 }

@@ -23,6 +23,7 @@
 #include "sys/remove.h"
 
 #define LOGIN_PREFIX ".login-"
+#define OPENS        ".opens"
 #define EMPTY_PREFIX "pinfold-login-" /* in /tmp: the workspace, which cannot lie in what belongs to pinfold */
 enum { EMPTY_OLD_S = 86400 };
 
@@ -119,18 +120,43 @@ static int open_address(void *ctx, const char *url)
     return login_open(ctx, url);
 }
 
-/* pinfold is the browser that the box has (run/asked/inside.c). */
-static void open_door(struct starting *s)
+/*
+ * pinfold is the browser that the box has (run/asked/inside.c): by $BROWSER, and as xdg-open, which many programs start whatever that says.
+ * The box can change that in its workspace; what is asked for is judged outside.
+ */
+int login_open_door(struct starting *s, struct err *e)
 {
     if (s->look_only || !s->agent.start.login_hosts || !s->world.program || !login_opener_find(s, &login_door.opener))
-        return;
+        return 0;
     login_door.browser = (struct box_browser){.agent = s->agent.title,
                                               .hosts = (const char *const *)s->agent.start.login_hosts,
                                               .open = open_address,
                                               .ctx = &login_door.opener};
+    s->opens = arena_printf(s->mem, "%s/" OPENS, s->workspace);
+    const char *name = arena_printf(s->mem, "%s/xdg-open", s->opens);
+    if (!s->opens || !name || mkdir(s->opens, 0700) < 0 || symlink(s->world.program, name) < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot create %s", name ? name : "xdg-open");
     login_door.open = true;
     starting_option(s, "env", arena_printf(s->mem, "BROWSER=%s", s->world.program));
+    for (size_t i = 0; s->agent.start.login_env && s->agent.start.login_env[i]; i += 2)
+        starting_option(s, "env",
+                        arena_printf(s->mem, "%s=%s", s->agent.start.login_env[i], s->agent.start.login_env[i + 1]));
     buf_printf(&s->notes, "before an address is opened in your browser you are asked\n");
+    return 0;
+}
+
+int login_fill(struct starting *s, struct err *e)
+{
+    for (size_t i = 0; i < s->agent.start.n_layers; i++) {
+        const struct agent_layer *l = &s->agent.start.layers[i];
+        for (size_t k = 0; k < l->n_files; k++) {
+            const char *text = l->files[k].login_text, *name = l->files[k].name;
+            int no = text ? agent_file_put(s->layers.open[i].box, name, text, strlen(text)) : 0;
+            if (no < 0)
+                return err_sys(e, ERR_SYSTEM, -no, "cannot write %s/%s in the box's layer", l->at, name);
+        }
+    }
+    return 0;
 }
 
 int login_ready(struct starting *s, struct agent_begun *ret, struct err *e)
@@ -138,7 +164,6 @@ int login_ready(struct starting *s, struct agent_begun *ret, struct err *e)
     size_t i = 0;
     const struct agent_kept *f = renewable(s, &i);
     starting_option(s, "workspace", s->workspace);
-    open_door(s);
     if (s->agent.start.login_port) {
         const char *port = s->agent.start.login_port;
         starting_option(s, "publish", arena_printf(s->mem, "127.0.0.1:%s:%s", port, port));
@@ -150,8 +175,19 @@ int login_ready(struct starting *s, struct agent_begun *ret, struct err *e)
     } else {
         buf_printf(&s->notes, "open the address that %s shows in your browser\n", s->agent.title);
     }
+    if (!s->agent.start.login[0])
+        buf_printf(&s->notes, "when it has logged in, end it: then you are asked whether the login is written\n");
     ret->login_path = starting_host_file(s, i, f);
     return ret->login_path ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "login");
+}
+
+/* The answer of AGENT_LOGIN comes from a process that has read a box's file: a digit, or none of them. */
+static const struct agent_renew *login_at(const struct agent_renew *first, struct str which)
+{
+    unsigned n = which.n == 1 && which.p[0] >= '0' && which.p[0] <= '9' ? (unsigned)(which.p[0] - '0') : 10;
+    for (; n && first; n--)
+        first = first->next;
+    return first;
 }
 
 int agent_login_store(struct agent_begun *b, bool write, struct pinfold_error *error)
@@ -162,15 +198,20 @@ int agent_login_store(struct agent_begun *b, bool write, struct pinfold_error *e
     int64_t ends;
     size_t i = 0;
     const struct agent_kept *f = renewable(s, &i);
+    const struct agent_renew *renew = f->renew;
     int r = starting_open(s, &e);
     if (r == 0)
         r = agent_layers_do(&s->layers, AGENT_LOGIN, NULL, &text, &e);
     if (r == -ENOENT)
         r = err_say(&e, ERR_POLICY, "%s has ended without a new login", s->agent.title);
+    struct str login = buf_view(&text);
+    renew = r == 0 ? login_at(renew, str_until(&login, '\n')) : NULL;
+    if (r == 0 && !renew)
+        r = err_say(&e, ERR_BUG, "the login of %s is not one that pinfold renews", s->agent.title);
     if (r == 0 && write) {
         auto_fd int memory = sys_memory("login");
-        r = memory < 0 ? memory : fd_write_all(memory, text.p, text.n);
-        r = r < 0 ? err_sys(&e, ERR_SYSTEM, -r, "login") : keep_owner(s, i, f, memory, -1, &ends, &e);
+        r = memory < 0 ? memory : fd_write_all(memory, login.p, login.n);
+        r = r < 0 ? err_sys(&e, ERR_SYSTEM, -r, "login") : keep_owner(s, i, f, renew, memory, &ends, &e);
     }
     if (text.p)
         explicit_bzero(text.p, text.n);

@@ -4,6 +4,9 @@
 #include "supervisor/run.h"
 
 int login_place(struct starting *s, struct err *e); /* a layer and a workspace of its own, empty */
+int login_open_door(struct starting *s,
+                    struct err *e); /* whether addresses can be opened outside; before the box's options */
+int login_fill(struct starting *s, struct err *e); /* what the agent begins with, where the layer is open */
 int login_ready(struct starting *s, struct agent_begun *ret, struct err *e);
 void login_end(struct starting *s); /* they are removed */
 /* After the box: is there a new login? `write`: the owner puts it into the host's file. */

@@ -30,6 +30,7 @@
 #include "run/agent/starting.h"
 #include "run/caches.h"
 #include "run/options.h"
+#include "sys/process.h"
 
 enum { START_ARENA = 32 << 20, SOON_S = 300 };
 
@@ -67,7 +68,7 @@ static int shared_there(const char *path, bool dir, struct err *e)
     auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot share %s", path);
-    return S_ISREG(st.st_mode) ? 0 : err_say(e, ERR_POLICY, "cannot share %s: it is no regular file", path);
+    return S_ISREG(st.st_mode) ? 0 : err_say(e, ERR_POLICY, "cannot share %s: it is not a regular file", path);
 }
 
 static int share(struct starting *s, size_t i, struct err *e)
@@ -105,6 +106,8 @@ static int share(struct starting *s, size_t i, struct err *e)
         if ((one = arena_push(s->mem, &places, &n, sizeof *one)))
             *one = name;
     }
+    if (l->sessions && !s->lone)
+        buf_printf(&s->shared, "%sconversations of this project in %s, carried over", s->shared.n ? ", " : "", l->at);
     for (size_t k = 0; !s->lone && l->apart && l->apart[k]; k++) {
         const char *name = expanded(s, l->apart[k]);
         if (!name)
@@ -120,8 +123,8 @@ static int share(struct starting *s, size_t i, struct err *e)
         mount(s, own, arena_printf(s->mem, "%s/%.*s", s->box[i], (int)length, name));
     }
     /* A program that lies in the directory which the layer stands for, such as ~/.claude/local. */
-    const char *slash = strrchr(s->program.path, '/');
-    for (int k = 0; k < 2; k++, slash = strrchr(s->program.real, '/')) {
+    const char *slash = s->program.path ? strrchr(s->program.path, '/') : NULL;
+    for (int k = 0; s->program.path && k < 2; k++, slash = strrchr(s->program.real, '/')) {
         const char *file = k ? s->program.real : s->program.path;
         size_t length = strlen(s->box[i]);
         if (!starting_below(file, s->box[i]) || !slash || (size_t)(slash - file) <= length)
@@ -147,15 +150,16 @@ static void variables(struct starting *s)
     }
     for (size_t i = 0; a->start.env && a->start.env[i]; i += 2)
         starting_option(s, "env", arena_printf(s->mem, "%s=%s", a->start.env[i], a->start.env[i + 1]));
-    for (size_t i = 0; a->pass && a->pass[i]; i++) {
+    for (size_t i = 0; !s->session && a->pass && a->pass[i]; i++) {
         if (getenv(a->pass[i]))
             starting_option(s, "env", a->pass[i]);
     }
-    const char *path = getenv("PATH");
-    if (!s->program.on_path)
+    const char *path = getenv("PATH"), *dir = s->program.path ? s->program.path : "";
+    int n = !*dir || s->program.on_path ? 0 : (int)(strrchr(dir, '/') - dir);
+    if (n || s->opens)
         starting_option(s, "env",
-                        arena_printf(s->mem, "PATH=%.*s%s%s", (int)(strrchr(s->program.path, '/') - s->program.path),
-                                     s->program.path, path ? ":" : "", path ? path : ""));
+                        arena_printf(s->mem, "PATH=%s%s%.*s%s%s", s->opens ? s->opens : "", s->opens && n ? ":" : "", n,
+                                     dir, path ? ":" : "", path ? path : ""));
 }
 
 /* ---- logins ---- */
@@ -179,7 +183,7 @@ static void judge_login(struct starting *s, size_t i, const struct agent_kept *f
                 starting_host_file(s, i, f), end < now ? "has expired" : "expires within five minutes",
                 s->agent.start.command[0]);
         else if (end)
-            buf_printf(&s->about, "Login       %s, without what renews it; it lasts %lld more minutes%s\n",
+            buf_printf(&s->about, "Login       %s, without its refresh token; it lasts %lld more minutes%s\n",
                        starting_host_file(s, i, f), (long long)(end - now) / 60,
                        f->renew ? " and is renewed outside" : "");
     }
@@ -277,10 +281,28 @@ static int bring(struct starting *s, struct err *e)
         r = starting_hold(s, "lock", LOCK_EX, &lock, e);
     if (r == 0 && s->live < 0)
         r = starting_hold(s, "live", LOCK_SH, &s->live, e);
+    if (r == 0 && s->lone)
+        r = login_fill(s, e);
     s->layers.no_logins = r == 0 && starting_logged_out(s);
-    if (r == 0)
+    if (r == 0 && !brought_already(s)) {
+        const size_t said = s->notes.n;
         r = agent_layers_do(&s->layers, AGENT_BRING, NULL, &s->notes, e);
+        if (r == 0 && s->notes.n == said) /* what was not brought is said again */
+            brought_note(s);
+    }
+    if (r == 0 && carried_at_all(s))
+        carry_in(s);
     return r;
+}
+
+/* A session's box may have it of its image. */
+static int find_program(struct starting *s, struct err *e)
+{
+    int r = agent_program_find(&s->agent, s->world.home, s->mem, &s->program, s->session ? NULL : e);
+    if (r == 0 || !s->session)
+        return r;
+    s->program = (struct agent_program){0};
+    return 0;
 }
 
 static int start_prepare(struct starting *s, const struct agent_begin *ask, struct agent_begun *ret, struct err *e)
@@ -288,19 +310,25 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
     s->look_only = ask->look_only;
     s->layered = ask->layered;
     s->lone = ask->login;
+    s->session = ask->session;
     int r = starting_look(s, ask->name, ask->options, e);
     if (s->lone && !s->look_only)
         ret->login = s; /* its place is removed with it */
-    if (r == 0 && !s->lone)
+    /* Later the start itself says it: nothing is made for a project any more. */
+    if (r == 0 && !s->lone && (s->fresh || s->look_only))
         r = first_check(s, ask, e);
     if (r == 0 && s->lone)
         r = login_place(s, e);
+    if (r == 0 && s->session && keep_is_kept(s))
+        return 0;
     if (r == 0)
-        r = agent_program_find(&s->agent, s->world.home, s->mem, &s->program, e);
+        r = find_program(s, e);
     for (size_t i = 0; r == 0 && i < s->agent.start.n_layers; i++)
         r = share(s, i, e);
     if (r == 0 && !ask->look_only)
         r = bring(s, e);
+    if (r == 0 && s->lone)
+        r = login_open_door(s, e);
     if (r < 0)
         return r;
     variables(s);
@@ -312,6 +340,14 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
     starting_option(s, "guard-everyday", "guard");
     starting_option(s, "allow-nested-userns", NULL);
     starting_option(s, NULL, NULL);
+    if (s->session) {
+        ret->session = s;
+        ret->options = s->options;
+        judge_logins(s);
+        ret->notes = arena_str(s->mem, buf_view(&s->notes));
+        ret->live = s->live;
+        return arena_failed(s->mem) ? err_sys(e, ERR_SYSTEM, ENOMEM, "agent") : 0;
+    }
     tell_about(s);
     if (s->program.other && s->fresh)
         buf_printf(&s->notes, "%s is started; another one is installed, too, and not used: %s\n", s->program.path,
@@ -326,6 +362,7 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
         r = first_lines(s, ask, &ret->first, e);
     ret->notes = arena_str(s->mem, buf_view(&s->notes));
     ret->live = s->live;
+    ret->carried = r == 0 && !ask->look_only && carried_at_all(s) ? s : NULL;
     return r < 0 ? r : arena_failed(s->mem) ? err_sys(e, ERR_SYSTEM, ENOMEM, "agent") : 0;
 }
 
@@ -336,7 +373,7 @@ int agent_start_begin(const struct agent_begin *ask, struct agent_begun *ret, st
     struct starting *s = starting_new(mem);
     *ret = (struct agent_begun){.live = -1, .keeper = -1, .up = -1, .mem = mem};
     int r = s ? start_prepare(s, ask, ret, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "agent");
-    if (s && !ret->login)
+    if (s && !ret->login && !ret->session)
         starting_end(s);
     if (r == 0)
         return 0;
@@ -355,7 +392,8 @@ const char *agent_start_after(struct agent_begun *b)
         text[n - 1] = 0;
         last = text[0] ? arena_text(b->mem, text) : NULL; /* "": renewed */
     }
-    return last;
+    const char *carried = b->carried ? carry_out(b->carried) : NULL;
+    return carried ? carried : last;
 }
 
 void agent_start_end(struct agent_begun *b)
@@ -365,9 +403,21 @@ void agent_start_end(struct agent_begun *b)
         ;
     if (b->login)
         login_end(b->login);
+    if (b->session)
+        starting_end(b->session);
     (void)close_fd(b->live);
     (void)arena_free(b->mem);
     *b = (struct agent_begun){.live = -1, .keeper = -1, .up = -1};
+}
+
+int agent_start_keep(struct agent_begun *b, int pid, struct pinfold_error *error)
+{
+    struct err e = {0};
+    auto_fd int session = sys_pidfd_open(pid, 0);
+    int r = !b->session || session == -ESRCH ? 0
+            : session < 0                    ? err_sys(&e, ERR_SYSTEM, -session, "cannot watch the session")
+                                             : keep_session(b->session, session, &e);
+    return r < 0 ? tell(error, &e, r) : 0;
 }
 
 /* ---- merge ---- */
@@ -380,7 +430,7 @@ static int write_host(const char *path, struct str bytes, struct err *e)
     if (!realpath(path, real))
         snprintf(real, sizeof real, "%s", path);
     else if (stat(real, &st) < 0 || !S_ISREG(st.st_mode))
-        return err_say(e, ERR_POLICY, "%s is no regular file; nothing was changed", real);
+        return err_say(e, ERR_POLICY, "%s is not a regular file; nothing was changed", real);
     snprintf(parent, sizeof parent, "%.*s", (int)(strrchr(real, '/') - real), real);
     int r = make_private_directories(parent, e);
     if (r < 0)

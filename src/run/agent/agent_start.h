@@ -13,6 +13,8 @@ struct agent_begin {
     char *const *words;                          /* for the agent, NULL-terminated */
     bool unattended, look_only;                  /* look_only: nothing is made and nothing is copied */
     bool login;                                  /* a box in which it logs in, and does nothing else */
+    bool
+        session; /* for a project's session: what it needs there, without words; its program need not be on this machine */
     bool layered; /* the workspace gets a copy-on-write layer: only for the lines about it */
 };
 struct agent_begun {
@@ -25,6 +27,8 @@ struct agent_begun {
     int keeper, up;                 /* the process that keeps the login, and its socket; -1 */
     const char *login_path;         /* of a login: the host's file that it is for */
     struct starting *login;         /* of a login; or NULL */
+    struct starting *session;       /* for a session; or NULL: one that lives has it already */
+    struct starting *carried;       /* whose sessions are carried back after the box; or NULL */
     void *mem;
 };
 /* Does one definition have that name, and can it be started by it? */
@@ -34,6 +38,8 @@ bool agent_start_owns(const char *name, const char *option);
 /* Prepares one box for the agent. `ret` is freed with agent_start_end(), also after the box. */
 int agent_start_begin(const struct agent_begin *ask, struct agent_begun *ret, struct pinfold_error *error);
 void agent_start_end(struct agent_begun *b);
+/* The logins of a project's session, which lives as long as process `pid`: kept by a process beside it that ends with it. */
+int agent_start_keep(struct agent_begun *b, int pid, struct pinfold_error *error);
 /* After the box: a sentence about its login, if the last renewal failed; else NULL. Until agent_start_end(). */
 const char *agent_start_after(struct agent_begun *b);
 /*

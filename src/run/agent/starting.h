@@ -10,6 +10,8 @@ struct starting {
     struct world world;
     struct agent agent;
     struct agent_program program;
+    const char *
+        opens; /* a directory that comes first on the box's PATH: programs that open an address (agent_login.c); or NULL */
     struct agent_layers layers;
     const char *workspace, *directory; /* the project; where the agent starts in it */
     const char *slug;                  /* of that directory, as agents name its sessions; NULL: too long */
@@ -17,8 +19,10 @@ struct starting {
     const char *host[AGENT_LAYERS_MAX], *box[AGENT_LAYERS_MAX]; /* the agent's directories outside and inside */
     const char *layer;                                          /* pinfold-agents/NAME/PROJECT */
     bool fresh, look_only, layered, lone; /* lone: a box for a login; nothing of the person's is in its layer */
+    bool session;                         /* for a project's session */
     bool renewal_told;                    /* why a login is not renewed stands in the notes */
     int live;
+    char brought[65]; /* the sum of what a start would copy (agent_same.c); "": it is not to be relied on */
     struct pinfold_option *options;
     size_t n_options;
     struct buf shared, about, notes;
@@ -42,6 +46,16 @@ int first_lines(struct starting *s, const struct agent_begin *ask, const char **
 void starting_secrets(const struct starting *s, struct buf *to, const char *begin, const char *between,
                       const char *end);
 bool starting_below(const char *path, const char *dir);
+/* agent_same.c: with `lock` held and the layers open. Whether boxes have all of it, so that nothing is copied; that they do now, all without a word;
+   that it is not known. */
+bool brought_already(struct starting *s);
+void brought_note(const struct starting *s);
+void brought_forget(const struct starting *s);
+/* agent_carry.c, for agents that keep the sessions of all projects in one place: before a box, with `lock` held; and after it, what went
+   wrong in a sentence, in `mem`, or NULL. */
+bool carried_at_all(const struct starting *s);
+void carry_in(struct starting *s);
+const char *carry_out(struct starting *s);
 /* agent_project.c: the name that the agent has for this project outside, or will find there: `s->project`. */
 int project_find(struct starting *s, size_t layer, struct err *e);
 
@@ -51,6 +65,9 @@ int project_find(struct starting *s, size_t layer, struct err *e);
  */
 void keep_renew(struct starting *s);
 int keep_begin(const struct starting *s, struct agent_begun *ret, struct err *e);
+/* The same beside a session, until `session` (a pidfd) ends; holds `live` meanwhile. Does one keep them already? */
+int keep_session(const struct starting *s, int session, struct err *e);
+bool keep_is_kept(const struct starting *s);
 /* The owner of the host's login `f` of layer `i`, for one piece of work. */
-int keep_owner(const struct starting *s, size_t i, const struct agent_kept *f, int new_login, int stop,
-               int64_t *ret_expires, struct err *e);
+int keep_owner(const struct starting *s, size_t i, const struct agent_kept *f, const struct agent_renew *renew,
+               int new_login, int64_t *ret_expires, struct err *e);

@@ -1,4 +1,7 @@
-/* See env_seen.h. */
+/*
+ * Remembers which .env files a box does not see, and finds after it which of them were replaced on the host; tells a command that
+ * failed of them, once a day.
+ */
 #include "run/asked/env_seen.h"
 
 #include <fcntl.h>

@@ -95,7 +95,7 @@ static void answer_file(const struct pinfold_policy *p, enum why_act act, const 
     struct err ignored = {0};
     const char *path = asked[0] == '/' ? path_clean(mem, asked) : NULL;
     if (!path || !same(path, asked)) {
-        inform(a, WHY_UNKNOWN, "none", "the path is not one without links and dots");
+        inform(a, WHY_UNKNOWN, "none", "the path contains a symbolic link, '.' or '..'");
         a->verdict = -1;
         return;
     }

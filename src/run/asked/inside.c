@@ -25,7 +25,7 @@ static int resolve(const char *target, char path[PATH_MAX], struct err *e)
 {
     char whole[2 * PATH_MAX], here[PATH_MAX] = "", rest[PATH_MAX] = "";
     if (target[0] != '/' && !getcwd(here, sizeof here))
-        return err_sys(e, ERR_SYSTEM, errno, "cannot say where this is");
+        return err_sys(e, ERR_SYSTEM, errno, "cannot find the current directory");
     int n = snprintf(whole, sizeof whole, "%s%s%s", here, here[0] ? "/" : "", target);
     while (n > 0 && n < PATH_MAX && !realpath(whole, path)) {
         char *slash = strrchr(whole, '/'), before[PATH_MAX];
@@ -33,7 +33,7 @@ static int resolve(const char *target, char path[PATH_MAX], struct err *e)
             return err_sys(e, ERR_SYSTEM, errno, "cannot look at '%s'", target);
         snprintf(before, sizeof before, "%s", rest);
         if (same(slash, "/.."))
-            return err_say(e, ERR_POLICY, "'%s' goes up from what is not there", target);
+            return err_say(e, ERR_POLICY, "'%s': '..' follows a name that does not exist", target);
         if (slash[1] && !same(slash, "/.") && snprintf(rest, sizeof rest, "%s%s", slash, before) >= (int)sizeof rest)
             n = -1;
         slash[slash == whole] = 0;
@@ -67,7 +67,7 @@ static int connect_outside(struct err *e)
     if (fd < 0 || connect(fd, (const void *)&at, n) < 0) {
         const bool busy = fd >= 0 && errno == EAGAIN;
         return err_say(e, ERR_CANNOT,
-                       busy ? "this box asked too much; ask again in a second"
+                       busy ? "this box asks too often; ask again in a second"
                             : "this box cannot ask the pinfold outside of it; ask whoever started it");
     }
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
@@ -118,7 +118,7 @@ int inquiry_ask(enum why_act act, const char *target, struct json *j, struct err
     char path[PATH_MAX], room[PATH_MAX];
     const bool file = act != WHY_SIGNAL && (act != WHY_CONNECT || strchr(target, '/'));
     if (!nested_in_box())
-        return err_say(e, ERR_POLICY, "why: no policy was given, and this is no box");
+        return err_say(e, ERR_POLICY, "why: no policy was given, and this is not a box");
     if (!target[0] || strlen(target) >= sizeof asked.target)
         return err_say(e, ERR_POLICY, "%s: the target is empty or too long", why_act_name(act));
     int r = file ? resolve(act == WHY_EXEC && !strchr(target, '/') ? command_of(target, room) : target, path, e) : 0;

@@ -221,7 +221,7 @@ static int since_text(const char *said, char ret[40], struct err *e)
     for (size_t i = 0; good && i < k; i++)
         good = shape[i] == '0' ? said[i] >= '0' && said[i] <= '9' : said[i] == shape[i];
     if (!good) {
-        int r = err_say(e, ERR_POLICY, "--since: '%s' is no time", said);
+        int r = err_say(e, ERR_POLICY, "--since: '%s' is not a time", said);
         return err_hint(e, r, "write 90s, 10m, 2h, 3d, or a time in UTC: 2026-01-31, 2026-01-31T12:00:00Z");
     }
     memcpy(ret, said, k);

@@ -46,7 +46,8 @@ static enum explained of_call(const struct monitoring *m, const struct failed_ca
     ret->rule = arena_text(mem, "system call filter");
     ret->origin = arena_text(mem, "every box");
     ret->how = arena_text(mem, "seccomp");
-    ret->why = arena_text(mem, socket ? "a kind of socket that no box has" : "a system call that no box has");
+    ret->why =
+        arena_text(mem, socket ? "a kind of socket that boxes do not allow" : "a system call that boxes do not allow");
     ret->remedy = arena_text(mem, "do it outside the box: no option allows it");
     if (socket && c->no == EAFNOSUPPORT && (family == AF_INET || family == AF_INET6) &&
         m->plan->policy->net != NET_HOST) {

@@ -137,6 +137,7 @@ int reason_remedy(const struct pinfold_policy *p, enum why_act act, const char *
                   struct arena *mem, struct why_remedy *ret, struct err *e)
 {
     const char *flag = NULL, *value = NULL, *port = strrchr(said->target, ':');
+    bool allows = false; /* that was tried already: each time is another plan */
     *ret = (struct why_remedy){0};
     if (said->verdict != WHY_REFUSED)
         return 0;
@@ -159,7 +160,8 @@ int reason_remedy(const struct pinfold_policy *p, enum why_act act, const char *
     case WHY_CAUSE_GUARDED: /* this name, unless it is guarded as a repository's part as well */
         flag = "guard-allow";
         value = said->rule && str_starts(str_of(said->rule), STR("guarded name ")) ? said->rule + 13 : NULL;
-        if (!option_allows(p, flag, value, act, target, mem)) {
+        allows = option_allows(p, flag, value, act, target, mem);
+        if (!allows) {
             flag = "guard";
             value = "off";
         }
@@ -181,7 +183,7 @@ int reason_remedy(const struct pinfold_policy *p, enum why_act act, const char *
     default:
         break;
     }
-    if (flag && option_allows(p, flag, value, act, target, mem)) {
+    if (flag && (allows || option_allows(p, flag, value, act, target, mem))) {
         ret->flag = flag;
         ret->value = value;
     }
@@ -313,12 +315,11 @@ static int act_of_event(const struct logged *v, enum why_act *ret, struct err *e
         if (same(files[i].action, v->action))
             *ret = files[i].act;
     }
-    return *ret < WHY_ACTS
-               ? 0
-               : err_say(e, ERR_POLICY,
-                         "the last refusal here, at %s, is no question about a file or a connection: %s: %s "
-                         "'%s'; see: pinfold log",
-                         v->t, v->kind, v->action, v->target);
+    return *ret < WHY_ACTS ? 0
+                           : err_say(e, ERR_POLICY,
+                                     "the last refusal here, at %s, is not about a file or a connection: %s: %s "
+                                     "'%s'; see: pinfold log",
+                                     v->t, v->kind, v->action, v->target);
 }
 
 static int why_last(const struct pinfold_policy *p, struct arena *mem, struct json *j, struct err *e)

@@ -247,7 +247,7 @@ int image_version(const char *option, const char *package, const char *said, cha
     char line[256] = "", answer[IMAGE_VERSION] = "";
     if (strlen(said) >= IMAGE_VERSION || !(is_version(said) || same(said, "latest") || same(said, "none")))
         return tell(error, &e,
-                    err_say(&e, ERR_POLICY, "--%s %s: write a number, as in 1.2.3, latest or none", option, said));
+                    err_say(&e, ERR_POLICY, "--%s %s: write a number such as 1.2.3, or latest, or none", option, said));
     snprintf(ret, IMAGE_VERSION, "%s", said);
     if (!same(said, "latest"))
         return 0;

@@ -62,18 +62,10 @@ static bool dockerfile_in(struct str word, const char *const *list)
 }
 
 /* What the base image has: its list of packages, and the tools of npm. */
-static const char *const base_packages[] = {"less",     "fzf",
-                                            "man-db",   "unzip",
-                                            "jq",       "aggregate",
-                                            "procps",   "git",
-                                            "gh",       "git-delta",
-                                            "nano",     "vim",
-                                            "sudo",     "gnupg2",
-                                            "gnupg",    "iptables",
-                                            "ipset",    "iproute2",
-                                            "dnsutils", "bind9-dnsutils",
-                                            "curl",     "ca-certificates",
-                                            NULL};
+static const char *const base_packages[] = {
+    "less",      "fzf",      "man-db", "unzip",          "jq",     "aggregate",       "procps",   "git",      "gh",
+    "git-delta", "nano",     "vim",    "sudo",           "gnupg2", "gnupg",           "nftables", "iptables", "ipset",
+    "iproute2",  "dnsutils", "curl",   "bind9-dnsutils", "bash",   "ca-certificates", NULL};
 static const char *const base_tools[] = {"@anthropic-ai/claude-code", "@openai/codex", "@ast-grep/cli", NULL};
 static const char *const base_scripts[] = {"init-firewall.sh", "git-wrapper.sh", "entrypoint.sh", NULL};
 

@@ -300,7 +300,7 @@ static int agent_socket(struct gpg_preparing *s)
     if (line.n && line.p[0] == '/' && line.n < sizeof((struct sockaddr_un *)0)->sun_path &&
         !memchr(line.p, '%', line.n))
         return s->ready->box.agent ? 0 : gpg_no_memory(s->e);
-    return err_say(s->e, ERR_CANNOT, "gpg_agent: gpgconf says that the agent's socket is '%.*s', which is no path",
+    return err_say(s->e, ERR_CANNOT, "gpg_agent: gpgconf says that the agent's socket is '%.*s', which is not a path",
                    (int)line.n, line.p);
 }
 

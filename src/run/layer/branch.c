@@ -12,6 +12,7 @@
 #include "layer/side.h"
 #include "layer/text.h"
 #include "run/layer/gitbox.h"
+#include "run/layer/verify.h"
 #include "run/world.h"
 
 #define CONFIG_MAX (1u << 20)
@@ -53,7 +54,8 @@ static int find_identity(struct branching *b)
         return branch_no_memory(b);
     if (b->who && b->mail)
         return 0;
-    return err_hint(b->e, err_say(b->e, ERR_POLICY, "--branch: there is no name or address for a commit"),
+    return err_hint(b->e,
+                    err_say(b->e, ERR_POLICY, "--branch: git has no name or e-mail address of yours for the commit"),
                     "git config --global user.name NAME, and user.email");
 }
 
@@ -171,7 +173,9 @@ static int land_branch(struct branching *b, struct repo *r, int answer)
         return branch_no_memory(b);
     r->refs = &ref;
     r->n = 1;
-    int no = repo_land(b->t, r, answer, b->mem, &more, &landed, b->e);
+    int no = verify_landing(b->t, r, answer, b->mem, b->e);
+    if (no == 0)
+        no = repo_land(b->t, r, answer, b->mem, &more, &landed, b->e);
     if (no == 0)
         no = layer_apply_more(b->t, &more, b->mem, &landed, b->e);
     if (no == 0 && landed.n_refused)
@@ -198,13 +202,13 @@ static int check_name(struct branching *b, const struct repo *r)
     if (!r->head_old)
         return err_say(b->e, ERR_POLICY, "--branch: the repository has no commit yet, on which the branch could stand");
     if (!repo_ref_ok(full))
-        return err_say(b->e, ERR_POLICY, "--branch %.200s: this is no name for a branch", b->ask->name);
+        return err_say(b->e, ERR_POLICY, "--branch %.200s: this is not a valid name for a branch", b->ask->name);
     if (repo_text(b->t->workspace, path, b->mem, &text, &o) != -ENOENT)
-        return err_say(b->e, ERR_POLICY, "--branch %s: there is one of this name already", b->ask->name);
+        return err_say(b->e, ERR_POLICY, "--branch %s: a branch of this name already exists", b->ask->name);
     for (struct str rest = r->packed, line; text_line(&rest, &line);) {
         (void)str_until(&line, ' ');
         if (str_is(line, full))
-            return err_say(b->e, ERR_POLICY, "--branch %s: there is one of this name already", b->ask->name);
+            return err_say(b->e, ERR_POLICY, "--branch %s: a branch of this name already exists", b->ask->name);
     }
     return 0;
 }

@@ -152,6 +152,7 @@ static bool remove_unused(const struct layer *l, const char *path)
     /* Of a workspace that is a repository: repo_remember() has made both. */
     if (unlinkat(l->dir, REPO_BASE_DIR, 0) == 0)
         (void)unlinkat(l->dir, REPO_BASE, 0);
+    (void)unlinkat(l->dir, LAYER_VERIFY, 0);
     (void)unlinkat(l->dir, "lock", 0);
     return rmdir(path) == 0;
 }
@@ -302,15 +303,15 @@ void cow_say(const struct pinfold_run_options *o, const struct box_layer *n)
     if (n->repository)
         buf_text(&words, "; the repository changed");
     if (n->waiting == 1 && n->waits[0])
-        buf_printf(&words, "; %s waits for your word", n->waits);
+        buf_printf(&words, "; %s must be applied by name", n->waits);
     else if (n->waiting)
-        buf_printf(&words, "; %llu of them wait for your word%s%s", (unsigned long long)n->waiting,
-                   n->waits[0] ? ", as " : "", n->waits);
+        buf_printf(&words, "; %llu of them must be applied by name%s%s", (unsigned long long)n->waiting,
+                   n->waits[0] ? ", such as " : "", n->waits);
     o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&words));
     buf_free(&words);
     buf_printf(
         &words,
-        "nothing of it is in the workspace yet: pinfold diff %.8s, pinfold apply %.8s --all, pinfold discard %.8s",
+        "nothing has reached the workspace yet: pinfold diff %.8s, pinfold apply %.8s --all, pinfold discard %.8s",
         n->id, n->id, n->id);
     o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&words));
 }

@@ -227,32 +227,6 @@ int gitbox_merge(void *ctx, const struct layer_trees *t, struct changes *all, co
     return no < 0 ? no : merges_take(t, &m, answer, kind, mem, out, e);
 }
 
-int gitbox_land(void *ctx, const struct layer_trees *t, const struct changes *all, struct arena *mem,
-                struct apply_more *ret, struct apply_outcome *out, struct err *e)
-{
-    struct repo r;
-    struct err why = {0};
-    (void)ctx;
-    int no = repo_read(t, all, mem, &r, e);
-    if (no < 0)
-        return no;
-    const char *reason = !r.digits ? "the workspace has no repository; make one there first: git init" : r.why;
-    if (!reason && (no = stack_repository(t, mem, &reason, e)) < 0)
-        return no;
-    if (reason)
-        return outcome_refuse(mem, out, REPO_DIR, reason) < 0 ? -ENOMEM : 0;
-    if (!repo_differs(&r))
-        return 0;
-    auto_fd int answer = gitbox_ask(t, all, &r, GITBOX_LAND, mem, &why);
-    if (answer < 0) { /* the rest of the layer can land all the same */
-        reason = arena_text(mem, why.text);
-        return !reason || outcome_refuse(mem, out, REPO_DIR, reason) < 0
-                   ? err_sys(e, ERR_SYSTEM, ENOMEM, "cannot apply")
-                   : 0;
-    }
-    return repo_land(t, &r, answer, mem, ret, out, e);
-}
-
 /* Whether there is something that only git can tell. */
 static bool needs_git(const struct repo *r)
 {

@@ -30,6 +30,6 @@ int gitbox_file(int store);
 /* As apply_ask.merge; `ctx`: enum merge_kind. */
 int gitbox_merge(void *ctx, const struct layer_trees *t, struct changes *all, const char *const *paths,
                  struct arena *mem, struct apply_outcome *out, struct err *e);
-/* As apply_ask.repository. */
+/* As apply_ask.repository (verify.c). */
 int gitbox_land(void *ctx, const struct layer_trees *t, const struct changes *all, struct arena *mem,
                 struct apply_more *ret, struct apply_outcome *out, struct err *e);

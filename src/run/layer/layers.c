@@ -136,10 +136,10 @@ static int open_workspace(struct opened_layer *o)
     o->trees.workspace = fd;
     if ((uint64_t)st.st_dev == l->device && (uint64_t)st.st_ino == l->ino)
         return 0;
-    return err_hint(&o->e,
-                    err_say(&o->e, ERR_REFUSED, "layer %s: '%s' is not the directory any more that the box had", l->id,
-                            l->workspace),
-                    "move it back, or remove the layer: pinfold discard");
+    return err_hint(
+        &o->e,
+        err_say(&o->e, ERR_REFUSED, "layer %s: '%s' is no longer the directory that the box had", l->id, l->workspace),
+        "move it back, or remove the layer: pinfold discard");
 }
 
 static int take_paths(struct opened_layer *o, const char *const *given)
@@ -420,7 +420,7 @@ static int write_patch(int fd, const struct buf *patch)
 static int check_wanted(struct opened_layer *o, const struct pinfold_layer_options *given)
 {
     if (!o->paths && !o->all)
-        return err_say(&o->e, ERR_POLICY, "apply: name the paths, or write --all; what there is: pinfold diff");
+        return err_say(&o->e, ERR_POLICY, "apply: name the paths, or write --all; to list them: pinfold diff");
     if (o->paths && o->all)
         return err_say(&o->e, ERR_POLICY, "apply: --all and paths: write one of them (is '%.200s' meant as a layer?)",
                        given->paths[0]);

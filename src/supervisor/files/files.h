@@ -48,7 +48,8 @@ int file_make_dirs(int files, const char *path, unsigned mode, struct err *e); /
 int file_remove(int files, const char *path, bool recursive, struct err *e);
 /*
  * Copies whole trees between host and box, links as links. Everything that is no file, directory or link is left out
- * and counted. If `to` is a directory, the copy gets the source's name in it; existing files are replaced.
+ * and counted. If `to` is a directory, the copy gets the source's name in it; existing files are replaced. Out of the box
+ * all is copied but what the box may not read: then it is an error that names that.
  */
 struct file_copied {
     uint64_t files, bytes, left_out;

@@ -213,7 +213,37 @@ struct tree_copy {
     struct file_copied *done;
     char *bytes; /* CHUNK */
     struct err *e;
+    /* What the box may not read, while the rest is copied: how many, the first one's error, and the sentences of some. */
+    unsigned kept_back;
+    int no;
+    enum err_kind kind;
+    char names[600];
 };
+
+/* Whether the copy goes on without this: rules and permissions forbid it, and nothing is wrong with the copy. */
+static bool keep_back(struct tree_copy *c, int no)
+{
+    const size_t n = strlen(c->names);
+    if (!err_is_refused(no))
+        return false;
+    if (c->kept_back++ == 0) {
+        c->no = no;
+        c->kind = c->e->kind;
+    }
+    if (n + strlen(c->e->text) + 3 < sizeof c->names)
+        snprintf(c->names + n, sizeof c->names - n, "%s%s", n ? "; " : "", c->e->text);
+    *c->e = (struct err){0};
+    return true;
+}
+
+static int say_kept_back(const struct tree_copy *c, const char *path)
+{
+    if (!c->kept_back)
+        return 0;
+    (void)err_say(c->e, c->kind, "copied %s without %u of its entries: %s", path, c->kept_back,
+                  c->names[0] ? c->names : "their names are too long to list");
+    return c->no;
+}
 
 static int pump_in(struct tree_copy *c, int from, const char *to, unsigned mode)
 {
@@ -456,6 +486,8 @@ static int tree_out(struct tree_copy *c, int fd, const char *box, int dir, const
             no = open_in_box(c->files, below, O_RDONLY | O_NOFOLLOW, "copy", &next, c->e);
             if (no == 0)
                 no = tree_out(c, next, below, made, all.p[i], depth - 1);
+            else if (keep_back(c, no))
+                no = 0;
         }
         if (no < 0)
             return no;
@@ -497,5 +529,5 @@ int file_copy_out(int files, const char *box, const char *host, struct file_copi
     if (no == 0)
         no = tree_out(&c, from, box, to, name, DEEP);
     free(c.bytes);
-    return no;
+    return no < 0 ? no : say_kept_back(&c, box);
 }

@@ -104,7 +104,7 @@ static const char *not_asked(struct box *b)
 {
     const struct live *l = b->live;
     if (!b->spec->browser || !l)
-        return "only the box of a login can have an address opened outside (pinfold login)";
+        return "only a login's box can have an address opened outside (pinfold login)";
     if (!prompt_possible(b) || l->prompt.off)
         return "there is no terminal at which a person could be asked";
     if (l->browser_off)

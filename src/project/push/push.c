@@ -1,5 +1,5 @@
 /* A push at the host's side: its commands are judged before git sees them, and handed to the git that carries them out. */
-#include "project/push.h"
+#include "project/push/push.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,6 +62,8 @@ pid_t push_git(const char *const *argv, const char *dir, int in, int out, int er
         (void)setenv("GIT_NO_REPLACE_OBJECTS", "1", 1);
         (void)setenv("GIT_GRAFT_FILE", "/dev/null", 1);
         (void)setenv("GIT_NO_LAZY_FETCH", "1", 1);
+        if (same(dir, ".") && access(MORE_IN_BOX, F_OK) == 0)
+            (void)setenv("GIT_ALTERNATE_OBJECT_DIRECTORIES", MORE_IN_BOX, 1);
     }
     (void)execvp(argv[0], (char *const *)(uintptr_t)argv);
     static const char why[] = "git cannot be started on the host's side\n";
@@ -176,7 +178,7 @@ static bool is_alias(struct str ref)
 const char *push_refusal(const void *ctx, const struct gitpush_command *c)
 {
     const char *why = gitpush_refusal(ctx, c);
-    return why ? why : is_alias(c->ref) ? "a name that stands for another branch; push that one" : NULL;
+    return why ? why : is_alias(c->ref) ? "a symbolic name for another branch; push that branch" : NULL;
 }
 
 /* The next command from `rest` on; false: there is none. */

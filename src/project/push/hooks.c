@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "project/push.h"
+#include "project/push/push.h"
 
 #define SAID CHECK_IN_BOX "/.said" /* what the last program has written */
 
@@ -124,11 +124,11 @@ static bool prepare_repository(const struct judged *j)
     return lay_file(".git/MERGE_HEAD", buf_cstr(&merged));
 }
 
-/* Runs git; what it writes is in SAID. Its exit status. */
-static int run_git(const char *const *argv)
+/* Starts git; what it writes is in SAID. */
+static pid_t begin_git(const char *const *argv)
 {
     auto_fd int said = open(SAID, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    return said < 0 ? 127 : push_wait(push_git(argv, NULL, -1, said, said));
+    return said < 0 ? -1 : push_git(argv, NULL, -1, said, said);
 }
 
 /* The variables that git sets for hooks of a commit. */
@@ -208,7 +208,7 @@ static int judge_message(const struct judged *j)
 static int changed(const char *const *argv)
 {
     auto_buf struct buf names = BUF(TEXT_MAX);
-    if (run_git(argv) != 0 || !push_recall(SAID, &names))
+    if (push_wait(begin_git(argv)) != 0 || !push_recall(SAID, &names))
         return wrote("whether the hooks have changed files cannot be seen");
     struct str rest = buf_view(&names);
     if (!rest.n)
@@ -239,17 +239,24 @@ static int judge_files(const struct judged *j)
     return r;
 }
 
-int hooks_judge(char *const *words)
+/* The work tree, when read-tree ends with 0. -1: it cannot be made. */
+pid_t hooks_begin(char *const *words)
 {
     const struct judged j = {words[0], words[1], words[2], words[3], words[4], words[5], words[6]};
-    const char *const fill[] = {"git", "read-tree", "-u", "--reset", j.tree, NULL};
+    const char *const fill[] = {"git", "read-tree", "-u", "--reset", j.commit, NULL};
     (void)setenv("GIT_TERMINAL_PROMPT", "0", 1);
     (void)setenv("GIT_LFS_SKIP_SMUDGE", "1",
                  1); /* there is nobody to have the large files from: pointers stay pointers */
-    if (!prepare_repository(&j))
-        return wrote("a work tree for it cannot be made");
+    return prepare_repository(&j) ? begin_git(fill) : -1;
+}
+
+int hooks_end(char *const *words, pid_t filling)
+{
+    const struct judged j = {words[0], words[1], words[2], words[3], words[4], words[5], words[6]};
     int r = 0;
-    if (run_git(fill) != 0) {
+    if (filling < 0)
+        return wrote("a work tree for it cannot be made");
+    if (push_wait(filling) != 0) {
         show_end(3);
         r = HOOKS_CANNOT;
     }
@@ -259,4 +266,9 @@ int hooks_judge(char *const *words)
     if (r == 0)
         r = judge_files(&j);
     return fflush(stdout) == 0 ? r : HOOKS_CANNOT;
+}
+
+int hooks_judge(char *const *words)
+{
+    return hooks_end(words, hooks_begin(words));
 }

@@ -8,12 +8,19 @@
 
 #include "base/buf.h"
 #include "git/gitpush.h"
+#include "project/branch.h"
 
+/*
+ * Where these boxes have what is theirs: in /run, which every box has empty, so that nothing has to be put together around it. Beside
+ * what follows is this program, REMOTE_HERE.
+ */
+#define REMOTE_HERE "/run" REMOTE_HELPER
 #define PUSH_IN_BOX                                                                                                    \
-    "/repo-push" /* what stage.c keeps of a push: `commands`, `list`, `commits`, and `repo` with its objects */
-#define HOOKS_IN_BOX "/repo-hooks" /* the person's hooks, as they were at the start */
-#define CHECK_IN_BOX "/repo-check" /* the commit that they judge */
-#define START_IN_BOX "/repo-start" /* what else is known of the start: `upstream` */
+    "/run/repo-push" /* what stage.c keeps of a push: `commands`, `list`, `commits`, and `repo` with its objects */
+#define HOOKS_IN_BOX "/run/repo-hooks" /* the person's hooks, as they were at the start */
+#define CHECK_IN_BOX "/run/repo-check" /* the commit that they judge */
+#define MORE_IN_BOX  "/run/repo-more"  /* objects that the repository itself does not have */
+#define START_IN_BOX "/run/repo-start" /* what else is known of the start: `upstream` */
 
 enum { PUSH_PIECE = 65536, PUSH_COMMITS = 1000 /* that one push can have judged */ };
 /* How the box of push_take() ends. */
@@ -71,11 +78,14 @@ int push_moves(const struct gitpush_rules *rules);
  * once, behind a line "COMMIT SUBJECT". PUSH_STAGED: there are more, each of which needs a box of its own.
  */
 int push_check(const struct gitpush_rules *rules, char *const *words);
-/* Carries out what is kept there, if by the repository as it is now no other commit would have to be judged. */
+/* Once a byte comes on standard input, carries out what is kept there, if by the repository as it is now no other commit would have to be judged. */
 int push_land(const struct gitpush_rules *rules);
 
 /* hooks.c: NAME REAL HOOKS COMMIT TREE REF PARENTS. An enum hooks_ended. */
 int hooks_judge(char *const *words);
+/* The same in two parts. The first starts to lay the work tree, and does not look at TREE. */
+pid_t hooks_begin(char *const *words);
+int hooks_end(char *const *words, pid_t filling);
 
 /* A new file; the content of one. */
 bool push_keep(const char *path, struct str text);

@@ -1,0 +1,51 @@
+/* What stage.c and pull.c both ask git, and how they read what it says. */
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "project/push/push.h"
+#include "project/push/stage.h"
+#include "sys/process.h"
+
+bool stage_refuse(struct staging *s, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(s->why, sizeof s->why, format, args);
+    va_end(args);
+    return false;
+}
+
+bool stage_ask(const char *const *argv, const char *dir, struct str in, struct buf *out)
+{
+    int pipe_of[2];
+    auto_fd int given = sys_memory("asked");
+    if (given < 0 || fd_write_all(given, in.p, in.n) < 0 || lseek(given, 0, SEEK_SET) < 0 ||
+        pipe2(pipe_of, O_CLOEXEC) < 0)
+        return false;
+    pid_t git = push_git(argv, dir, given, pipe_of[1], -1);
+    (void)close(pipe_of[1]);
+    bool good = push_slurp(pipe_of[0], out);
+    (void)close(pipe_of[0]);
+    return push_wait(git) == 0 && good && buf_ok(out);
+}
+
+bool stage_is_id(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (!(s.p[i] >= '0' && s.p[i] <= '9') && !(s.p[i] >= 'a' && s.p[i] <= 'f'))
+            return false;
+    }
+    return s.n == 40 || s.n == 64;
+}
+
+bool stage_has_line(struct str lines, const char *before, struct str id)
+{
+    char word[80];
+    snprintf(word, sizeof word, "%s%.*s\n", before, (int)id.n, id.p);
+    return memmem(lines.p, lines.n, word, strlen(word)) != NULL;
+}
