@@ -221,7 +221,7 @@ int learn_merge(const struct learn *l, const char *old, struct buf *out, struct 
     if (wrong)
         return learn_fail(error, EINVAL,
                           "'%s/" LEARN_POLICY "' is written in a form to which nothing can be added without changing "
-                                              "what is there (near line %zu); add the lines by hand",
+                          "what is there (near line %zu); add the lines by hand",
                           l->workspace, wrong > 1 && old ? wrong - 1 : wrong);
     for (size_t i = 0; i < t->n; i++) {
         buf_str(out, t->lines[i]);

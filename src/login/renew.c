@@ -257,10 +257,10 @@ int login_store(const struct login_ask *a, int64_t *ret_expires, struct err *e)
     if (no == 0)
         no = login_file_read(a, true, &old, e);
     if (no == 0 && (read_new(&from) < 0 || text_stored(a, login_view(&old), login_view(&from), &text) < 0))
-        no =
-            old.n && !text_is_object(login_view(&old))
-                ? err_say(e, ERR_POLICY, "the login is not written: %s is not a JSON object; move it away first", a->shown)
-                : err_say(e, ERR_POLICY, "the login is not written: the box's file is none; log in again");
+        no = old.n && !text_is_object(login_view(&old))
+                 ? err_say(e, ERR_POLICY, "the login is not written: %s is not a JSON object; move it away first",
+                           a->shown)
+                 : err_say(e, ERR_POLICY, "the login is not written: the box's file is none; log in again");
     if (no == 0)
         no = login_file_reserve(a, text.n, &reserved, e);
     if (no == 0)

@@ -66,8 +66,7 @@ static int finish_findings(struct findings *f, struct buf *json)
         if (f->lacks)
             buf_printf(&f->people, "%u %s to mend\n", f->lacks, f->lacks == 1 ? "thing" : "things");
         else
-            buf_printf(&f->people, "good: nothing to fix%s\n",
-                       f->notes ? ", the notes are for information only" : "");
+            buf_printf(&f->people, "good: nothing to fix%s\n", f->notes ? ", the notes are for information only" : "");
         status = print(buf_cstr(&f->people));
     }
     buf_free(&f->people);

@@ -14,7 +14,7 @@
  * Where these boxes have what is theirs: in /run, which every box has empty, so that nothing has to be put together around it. Beside
  * what follows is this program, REMOTE_HERE.
  */
-#define REMOTE_HERE "/run" REMOTE_HELPER
+#define REMOTE_HERE "/run/.pinfold-remote" /* REMOTE_HELPER there; one word: it stands in lists */
 #define PUSH_IN_BOX                                                                                                    \
     "/run/repo-push" /* what stage.c keeps of a push: `commands`, `list`, `commits`, and `repo` with its objects */
 #define HOOKS_IN_BOX "/run/repo-hooks" /* the person's hooks, as they were at the start */
