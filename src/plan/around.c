@@ -333,12 +333,29 @@ static void judge_files(struct around *a)
     }
 }
 
-/* Where the outer guard opens for reading, Landlock has no part in it: each hidden place must be one of its rules. */
+/* Whether the outer box shows nothing there: its own masks have no permissions, and whoever follows a name stays outside of what may not be
+   searched. */
+static bool is_masked(const struct making *m, const char *path)
+{
+    for (size_t i = 0; i < m->facts->n_paths; i++) {
+        const struct path_fact *f = &m->facts->paths[i];
+        if (strcmp(f->real, path) == 0)
+            return f->type == PATH_MISSING || f->type == PATH_UNREADABLE || (f->mode & 0777) == 0;
+    }
+    return false;
+}
+
+/*
+ * The outer guard opens some files itself, and Landlock has no part in that: all of them where its rules hide names at any depth, else
+ * those that may be created (O_CREAT), which can be open for reading alone. So what is hidden must be hidden by the outer box.
+ */
 static void judge_hidden(struct around *a)
 {
-    for (size_t i = 0; a->image->filter & FILTER_READS && !a->hides && i < a->m->n_places; i++) {
+    const bool all = a->image->filter & FILTER_READS;
+    for (size_t i = 0; !a->hides && i < a->m->n_places; i++) {
         const struct plan_place *p = &a->m->places[i];
-        if (p->kind == PLACE_HIDE && p->act == ACT_LANDLOCK && !restricted(a, p->dst, 1u << GUARD_RULE_HIDE))
+        if (p->kind == PLACE_HIDE && p->act == ACT_LANDLOCK && !restricted(a, p->dst, 1u << GUARD_RULE_HIDE) &&
+            (all || !is_masked(a->m, p->dst)))
             a->hides =
                 WHY(a, "the supervisor of the box around this one opens files itself, and does not hide %s", p->dst);
     }

@@ -103,13 +103,12 @@ static features can_around(struct making *m, features can, features judged, cons
 {
     features theirs = F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH);
     if (m->facts->tier == TIER_LANDLOCK && !m->facts->unsandboxed) {
-        if (m->facts->around->filter & FILTER_READS)
-            judged |= F(HIDES);
+        judged |= F(HIDES);
         /* Truncating what only the outer box can write is refused by its mounts; older kernels lack just that right. */
         if (m->facts->landlock_abi >= ABI_REFER)
             theirs |= F(FILES) | F(HIDES);
         theirs |= F(SIGNALS) | F(ABSTRACT_SOCKETS);
-        judged |= (F(SIGNALS) | F(ABSTRACT_SOCKETS) | F(HIDES)) & ~can;
+        judged |= (F(SIGNALS) | F(ABSTRACT_SOCKETS)) & ~can;
     }
     const features held = around_holds(m, why);
     m->around = held & judged & (m->facts->can | theirs);

@@ -88,7 +88,9 @@ static const struct row {
      "the box around this one can write /home/u/.cache"},
     {"by Landlock, storage outside only", "session\nstorage /home/u/kept\n", "tier landlock\n", NULL,
      "can write /home/u/kept"},
-    {"by Landlock, hidden inside", "", "tier landlock\nhide /home/u/other\n", NULL, NULL},
+    {"by Landlock, hidden inside", "", "tier landlock\nhide /home/u/other\n", NULL,
+     "opens files itself, and does not hide /home/u/"},
+    {"by Landlock, hidden in both", "", "tier landlock\ndir /home/u/masked masked\nhide /home/u/masked\n", NULL, NULL},
     {"by Landlock, hidden where the outer guard opens", "hide **/*.key\n",
      "tier landlock\nhide **/*.key\nhide /home/u/other\n", NULL, "opens files itself, and does not hide /home/u/"},
     {"by a Landlock without scopes", "", "tier landlock\nlandlock 3\ncannot signals\ncannot abstract-sockets\n", NULL,
@@ -97,8 +99,8 @@ static const struct row {
      "tier landlock\nlandlock 3\ncannot signals\ncannot abstract-sockets\n", NULL,
      "signals: the box around this one has no"},
     {"by one that cannot truncate", "",
-     "tier landlock\nlandlock 2\ncannot signals\ncannot abstract-sockets\ncannot file-confinement\ncannot hides\nhide "
-     "/home/u/other\n",
+     "tier landlock\nlandlock 2\ncannot signals\ncannot abstract-sockets\ncannot file-confinement\ncannot hides\ndir "
+     "/home/u/masked masked\nhide /home/u/masked\n",
      NULL, NULL},
     {"without any", "", "tier landlock\nlandlock 0\ncannot file-confinement\ncannot hides\nhide /home/u/other\n", NULL,
      "hides: "},

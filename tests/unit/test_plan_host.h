@@ -2,7 +2,7 @@
  * A host in words, for tests of the plan: lines that build a policy by hand and describe a file system, which is then
  * "surveyed" here without any machine. Words are separated by blanks; \ooo stands for any byte.
  *
- *   dir|file|other PATH [uid=N] [closed] [refused]      link PATH TARGET
+ *   dir|file|other PATH [uid=N] [closed] [refused] [masked]      link PATH TARGET
  *   rw|ro|hide|protect|cache PATH [optional] [builtin]  ("**" + "/name" any depth, "below=DIR"; * ? [ in the last name)
  *   mount FROM TO [ro]   storage PATH   session   socket PATH   name TEXT root|any [git] [dir]   guard strict|existing|off   expand start
  *   workspace PATH [ro] [said]   net none|allow|host   allow|deny|deny_ports|publish|reach TEXT   env NAME[=VALUE]   env -NAME
@@ -28,7 +28,7 @@ struct host_file {
     const char *path, *target;
     enum path_type type;
     uint32_t uid;
-    bool closed, refused, link;
+    bool closed, refused, link, masked;
 };
 
 struct host {
@@ -111,7 +111,7 @@ static void host_fact(struct host *h, const char *path, struct path_fact *f)
     f->parent = at[1] ? path_dir(h->mem, at) : "/";
     f->type = found->type;
     f->uid = found->uid;
-    f->mode = found->type == PATH_DIR ? 0755 : 0644;
+    f->mode = found->masked ? 0 : found->type == PATH_DIR ? 0755 : 0644;
     f->refused = found->refused;
     f->link = link;
     const struct host_file *up = host_find(h, f->parent);
@@ -476,6 +476,7 @@ static bool host_fact_line(struct host *h, char **w)
         struct host_file *at = host_add(h, w[1], w[0][0] == 'd' ? PATH_DIR : w[0][0] == 'f' ? PATH_FILE : PATH_OTHER);
         at->closed = host_has(w, "closed");
         at->refused = host_has(w, "refused");
+        at->masked = host_has(w, "masked");
         for (int i = 2; w[i]; i++)
             at->uid = strncmp(w[i], "uid=", 4) == 0 ? (uint32_t)atoi(w[i] + 4) : at->uid;
     } else if (strcmp(w[0], "link") == 0) {

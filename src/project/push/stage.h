@@ -10,8 +10,8 @@
 #define STORE    PUSH_IN_BOX "/repo" /* the repository of what is judged */
 #define MOVES    PUSH_IN_BOX "/moves"
 #define UPSTREAM PUSH_IN_BOX "/upstream"
-#define KNOWN    PUSH_IN_BOX "/known" /* by which the list was made */
-#define TIPS     PUSH_IN_BOX "/tips"  /* of what is no new commit */
+#define KNOWN    PUSH_IN_BOX "/known"  /* by which the list was made */
+#define TIPS     "/run/repo-push/tips" /* in PUSH_IN_BOX, of what is no new commit; one word: it stands in lists */
 
 enum { REFS_MAX = 64 << 20, COMMITS_MAX = 64 << 20 };
 
