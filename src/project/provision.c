@@ -2,7 +2,6 @@
  * Branches of a shelf are made and removed by git, in a box that has the checkout to read and the shelf to write: no git runs on the
  * host on what boxes have written. A record outside of the box says what is complete, so that what a kill left is found.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -160,48 +159,14 @@ static size_t repository_above(const char *real)
     return 0;
 }
 
-/*
- * Whether git would wait for somebody to write into a FIFO, which a box can leave in a repository, and where: in the files that it
- * reads by name. Its objects have names that nobody else makes.
- */
-static bool has_fifo(int dir, unsigned depth, char where[PATH_MAX], size_t n)
-{
-    DIR *d = depth ? fdopendir(dir) : NULL;
-    bool found = false;
-    if (!d)
-        (void)close(dir);
-    for (struct dirent *one; d && !found && (one = readdir(d));) {
-        struct stat st;
-        if (one->d_name[0] == '.' || fstatat(dirfd(d), one->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-            continue;
-        const int more = snprintf(where + n, PATH_MAX - n, "/%s", one->d_name);
-        if (more < 0 || (size_t)more >= PATH_MAX - n)
-            continue;
-        found = S_ISFIFO(st.st_mode);
-        const bool objects = strlen(one->d_name) == 2 || same(one->d_name, "pack") || same(one->d_name, "modules");
-        const int below = S_ISDIR(st.st_mode) && !(objects && depth >= 7)
-                              ? openat(dirfd(d), one->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-                              : -1;
-        found = found || (below >= 0 && has_fifo(below, depth - 1, where, n + (size_t)more));
-    }
-    if (d)
-        (void)closedir(d);
-    return found;
-}
-
 /* Nothing is made for what cannot be a checkout; the script says all else. */
 static int is_checkout(const struct branch_ask *a)
 {
     char git[PATH_MAX + 8];
     struct stat st;
     snprintf(git, sizeof git, "%s/.git", a->real);
-    if (lstat(git, &st) == 0) {
-        char where[PATH_MAX] = ".git";
-        const int dir = open(git, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        if (dir >= 0 && has_fifo(dir, 8, where, strlen(where)))
-            return refuse(a, EINVAL, "'%s/%.200s' is a FIFO, for which git would wait; remove it", a->real, where);
+    if (lstat(git, &st) == 0)
         return 0;
-    }
     const int above = (int)repository_above(a->real);
     if (above)
         return refuse(a, ENOENT, "'%s' is not the top of its repository; do this in %.*s", a->real, above, a->real);

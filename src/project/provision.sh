@@ -46,7 +46,7 @@ begin_repository() { # "copy": with the objects as they are
 no_files() { find "$1" ! -type f ! -type d ! -type l -print 2>/dev/null | head -n 1; }
 odd=$(no_files "$checkout/.git")
 [ -z "$odd" ] || die "'$real/${odd#"$checkout"/}' is neither a file nor a directory, and git would wait for it; remove it"
-g -C "$checkout" rev-parse --git-dir >/dev/null || die "'$real' is no git repository that git would use"
+g -C "$checkout" rev-parse --git-dir >/dev/null || die "'$real' is not a git repository that git would use"
 [ "$(g -C "$checkout" rev-parse --is-bare-repository)" = false ] || die "'$real' is a bare repository; branches need a checkout: clone it, and begin there"
 common=$(cd "$checkout" && cd "$(g rev-parse --git-common-dir)" && pwd -P) || die "cannot read the repository of '$real'"
 case $common in
