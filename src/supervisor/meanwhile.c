@@ -1,7 +1,7 @@
 /*
  * What its caller does now and then while a box lives (run_spec.meanwhile), each time in a new process, for it may take long and nothing
- * else of the loop may wait for it. It is called a twentieth of a second after something changed where the caller watches, then after twice
- * the time, up to twenty seconds, and at least each second as long as it finds something new; never before fifty times what the last one
+ * else of the loop may wait for it. It is called when the box has lived for a quarter of a second, a twentieth of a second after something
+ * changed where the caller watches from then on, then after twice the time, up to twenty seconds, and at least each second as long as it finds something new; never before fifty times what the last one
  * took of the processor have gone by. Where nothing can be watched (inotify has its limits) the clock alone says when.
  */
 #include <errno.h>
@@ -14,6 +14,8 @@
 #include "sys/fd.h"
 #include "sys/process.h"
 
+#define WATCH_US                                                                                                       \
+    250000u /* of a box's life before anything is watched: a short command does not wait for the end of a watch */
 #define FIRST_US  1000000u
 #define SOON_US   50000u
 #define SELDOM_US 20000000u
@@ -24,10 +26,18 @@
 void meanwhile_begin(struct box *b)
 {
     const struct run_spec *spec = b->spec;
-    const bool wanted = spec && spec->meanwhile;
-    b->meanwhile = (struct meanwhile){.at = wanted ? b->began + FIRST_US : NEVER, .every = FIRST_US, .watch = -1};
-    if (!wanted || !spec->meanwhile_watch)
-        return;
+    const bool wanted = spec && spec->meanwhile, watches = wanted && spec->meanwhile_watch;
+    b->meanwhile = (struct meanwhile){.at = wanted ? b->began + (watches ? WATCH_US : FIRST_US) : NEVER,
+                                      .every = FIRST_US,
+                                      .watch = -1,
+                                      .new = watches};
+}
+
+/* The kernel takes 20 ms to end a watch, in which nobody else can be told of the box's end: so there is none at first. */
+static void begin_watch(struct box *b)
+{
+    const struct run_spec *spec = b->spec;
+    b->meanwhile.new = false;
     b->meanwhile.watch = sys_inotify(IN_CLOEXEC | IN_NONBLOCK);
     if (b->meanwhile.watch >= 0)
         spec->meanwhile_watch(spec->meanwhile_ctx, b->meanwhile.watch, false);
@@ -92,6 +102,8 @@ void meanwhile_due(struct box *b, uint64_t now)
         m->at = NEVER;
         return;
     }
+    if (m->new)
+        begin_watch(b);
     const bool busy = m->pid > 0 && !has_ended(b, WNOHANG);
     m->at = now + m->every;
     if (!busy && m->began + m->least > now)

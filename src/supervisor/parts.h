@@ -341,6 +341,7 @@ struct box {
         uint64_t least;            /* not before so long after the last one, by what that took */
         int watch;                 /* inotify(7); -1: none */
         bool told;                 /* by it, since the last one began */
+        bool new;                  /* it is still to be made */
     } meanwhile;
     uint64_t stop_report_late; /* a late report of a stop we did not wait for is ignored until then */
     bool give_up_output;       /* a signal came while only output was left to write */

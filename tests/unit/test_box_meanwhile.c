@@ -81,13 +81,17 @@ static void looks_when_something_changes(void **state)
     snprintf(deep, sizeof deep, "%s/deep", top);
     assert_int_equal(mkdir(deep, 0700), 0);
     begun(&spec, &b);
+    assert_int_equal(meanwhile_poll(&b), -1); /* a shorter command does not wait for the end of a watch */
+    meanwhile_due(&b, now - 1);
+    assert_false(is_readable(pipe_ends[0], 0));
+    meanwhile_due(&b, now);
+    await_look();
     const int fd = meanwhile_poll(&b);
     assert_true(fd >= 0);
-    meanwhile_due(&b, now);
-    assert_false(is_readable(pipe_ends[0], 0));
     assert_false(is_readable(fd, 0));
     make("one");
     assert_true(is_readable(fd, 0));
+    now += SECOND / 4;
     meanwhile_told(&b, now);
     assert_int_equal(meanwhile_poll(&b), -1); /* what follows is no news before the next look */
     assert_true(b.meanwhile.at > now && b.meanwhile.at <= now + SECOND / 20);
@@ -126,7 +130,9 @@ static void looks_by_the_clock_alone(void **state)
     struct box b;
     (void)state;
     begun(&spec, &b);
-    sys_drop(&b.meanwhile.watch);
+    meanwhile_end(&b);
+    spec.meanwhile_watch = NULL;
+    meanwhile_begin(&b);
     assert_int_equal(meanwhile_poll(&b), -1);
     assert_int_equal(b.meanwhile.at, BEGAN + SECOND);
     meanwhile_due(&b, BEGAN + SECOND);
