@@ -352,6 +352,8 @@ static bool is_masked(const struct making *m, const char *path)
 static void judge_hidden(struct around *a)
 {
     const bool all = a->image->filter & FILTER_READS;
+    if (landlock_is_third(a->m))
+        return; /* refused anyway, with that reason */
     for (size_t i = 0; !a->hides && i < a->m->n_places; i++) {
         const struct plan_place *p = &a->m->places[i];
         if (p->kind == PLACE_HIDE && p->act == ACT_LANDLOCK && !restricted(a, p->dst, 1u << GUARD_RULE_HIDE) &&

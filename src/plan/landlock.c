@@ -54,6 +54,12 @@ static const struct dir_fact *listing_of(const struct facts *f, const char *path
     return NULL;
 }
 
+bool landlock_is_third(const struct making *m)
+{
+    const struct dir_fact *d = listing_of(m->facts, "/");
+    return m->facts->around && (!d || !d->n_entries);
+}
+
 /* Makes `path` readable except hidden[low .. high), all of which are at or below it. */
 static int grant(struct granting *g, const char *path, bool directory, size_t low, size_t high)
 {
@@ -62,7 +68,7 @@ static int grant(struct granting *g, const char *path, bool directory, size_t lo
     if (strcmp(g->hidden[low]->dst, path) == 0)
         return 0;
     const struct dir_fact *d = listing_of(g->m->facts, path);
-    if ((!d || !d->n_entries) && g->m->facts->around && strcmp(path, "/") == 0)
+    if (strcmp(path, "/") == 0 && landlock_is_third(g->m))
         return err_say(g->m->e, ERR_CANNOT,
                        "'/' cannot be listed here, so Landlock could show nothing of it: this runs in a box in a "
                        "box already, and there is no third; run the command directly");

@@ -276,6 +276,8 @@ int parent_make(struct making *m);
 /* Checks that ports can be published here (publish.c). */
 int publish_check(struct making *m);
 int landlock_make(struct making *m);
+/* In a box of the Landlock tier in a box '/' cannot be listed, and landlock_make() refuses a third. */
+bool landlock_is_third(const struct making *m);
 /* For an image as root: what the engine mounts, and the remaining steps for pinfold-init (outer.c). */
 int outer_make(struct making *m);
 /* The last steps of both tiers: limits, lock steps, working directory. */
