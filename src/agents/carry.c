@@ -14,17 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <signal.h>
 #include <unistd.h>
 #include "agents/agents.h"
+#include "agents/confine.h"
 #include "base/fd.h"
-#include "sys/caps.h"
 #include "sys/fd.h"
 #include "sys/file.h"
-#include "sys/landlock.h"
 #include "sys/process.h"
 #include "sys/socket.h"
 
@@ -304,24 +302,13 @@ static int carry_all(struct carry *c)
 
 static int carry_bind(const struct agent_carrying *ask)
 {
-    int abi = sys_landlock_abi();
-    (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    (void)sys_caps_keep(0);
-    (void)setrlimit(RLIMIT_NPROC, &(struct rlimit){0, 0});
-    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1}); /* 0 would not stop a program of core_pattern */
-    if (abi < 1)
-        return 0; /* no link is followed */
-    const uint64_t look = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
-    uint64_t all =
-        SYS_LANDLOCK_ALL_FILES_1 | (abi >= 2 ? SYS_LANDLOCK_REFER : 0u) | (abi >= 3 ? SYS_LANDLOCK_TRUNCATE : 0u);
-    auto_fd int rules = sys_landlock_create(&(struct sys_landlock_ruleset){.files = all});
-    int no = rules < 0 ? rules : 0;
+    struct agent_rules r;
+    int no = agent_rules_begin(&r);
     if (no == 0)
-        no = sys_landlock_allow(rules, &(struct sys_landlock_path){.rights = look, .parent = ask->from});
+        no = agent_rules_allow(&r, ask->from, AGENT_LOOKS);
     if (no == 0)
-        no = sys_landlock_allow(rules, &(struct sys_landlock_path){
-                                           .rights = all & ~(uint64_t)LANDLOCK_ACCESS_FS_EXECUTE, .parent = ask->to});
-    return no < 0 ? no : sys_landlock_restrict(rules);
+        no = agent_rules_allow(&r, ask->to, AGENT_MOVES);
+    return no < 0 ? no : agent_confine(&r);
 }
 
 static _Noreturn void carry_alone(struct carry *c, int say_to)

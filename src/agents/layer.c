@@ -16,14 +16,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "agents/agents.h"
+#include "agents/confine.h"
 #include "base/fd.h"
-#include "sys/caps.h"
-#include "sys/landlock.h"
 #include "sys/process.h"
 #include "sys/remove.h"
 #include "sys/socket.h"
@@ -428,31 +426,20 @@ static int work_layer(struct layer_work *w, const struct agent_layer *layer, con
 
 static int bind_to(const struct agent_layers *l)
 {
-    int abi = sys_landlock_abi();
-    (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    (void)sys_caps_keep(0);
-    (void)setrlimit(RLIMIT_NPROC, &(struct rlimit){0, 0});
-    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1}); /* 0 would not stop a program of core_pattern */
-    if (abi < 1)
-        return 0; /* no link is followed */
-    const uint64_t look = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
-    uint64_t all =
-        SYS_LANDLOCK_ALL_FILES_1 | (abi >= 2 ? SYS_LANDLOCK_REFER : 0u) | (abi >= 3 ? SYS_LANDLOCK_TRUNCATE : 0u);
-    auto_fd int rules = sys_landlock_create(&(struct sys_landlock_ruleset){.files = all});
-    int no = rules < 0 ? rules : 0;
+    struct agent_rules r;
+    int no = agent_rules_begin(&r);
     for (size_t i = 0; no == 0 && i < l->agent->start.n_layers; i++) {
         const struct agent_layer_open *o = &l->open[i];
-        const uint64_t most = all & ~(uint64_t)(LANDLOCK_ACCESS_FS_EXECUTE | SYS_LANDLOCK_REFER);
-        no = sys_landlock_allow(rules, &(struct sys_landlock_path){.rights = most, .parent = o->box});
+        no = agent_rules_allow(&r, o->box, AGENT_WRITES);
         if (no == 0)
-            no = sys_landlock_allow(rules, &(struct sys_landlock_path){.rights = most, .parent = o->seeds});
+            no = agent_rules_allow(&r, o->seeds, AGENT_WRITES);
         for (size_t k = 0; no == 0 && k < l->agent->start.layers[i].n_files; k++) {
             struct stat st;
             if (o->files[k] >= 0 && fstat(o->files[k], &st) == 0 && S_ISDIR(st.st_mode))
-                no = sys_landlock_allow(rules, &(struct sys_landlock_path){.rights = look, .parent = o->files[k]});
+                no = agent_rules_allow(&r, o->files[k], AGENT_LOOKS);
         }
     }
-    return no < 0 ? no : sys_landlock_restrict(rules);
+    return no < 0 ? no : agent_confine(&r);
 }
 
 static _Noreturn void work_alone(struct layer_work *w, int out, int say_to)

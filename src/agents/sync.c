@@ -11,15 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "agents/agents.h"
+#include "agents/confine.h"
 #include "base/fd.h"
-#include "sys/caps.h"
 #include "sys/file.h"
-#include "sys/landlock.h"
 #include "sys/socket.h"
 
 enum { STATES_MAX = 16, FILES_MAX = 64 };
@@ -166,23 +164,11 @@ static int sync_state(const struct sync *s, const struct agent_state *state, con
 /* Nothing but the session's directories: the host's files are open already. */
 static int lock_in(const struct sync *s)
 {
-    int abi = sys_landlock_abi();
-    (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    (void)sys_caps_keep(0);
-    (void)setrlimit(RLIMIT_NPROC, &(struct rlimit){0, 0});
-    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1}); /* 0 would not stop a program of core_pattern */
-    if (abi < 1)
-        return 0; /* no file is opened over a link */
-    uint64_t all =
-        SYS_LANDLOCK_ALL_FILES_1 | (abi >= 2 ? SYS_LANDLOCK_REFER : 0u) | (abi >= 3 ? SYS_LANDLOCK_TRUNCATE : 0u);
-    auto_fd int ruleset = sys_landlock_create(&(struct sys_landlock_ruleset){.files = all});
-    int no = ruleset < 0 ? ruleset : 0;
+    struct agent_rules r;
+    int no = agent_rules_begin(&r);
     for (size_t i = 0; no == 0 && i < s->agent->n_state; i++)
-        no = sys_landlock_allow(
-            ruleset,
-            &(struct sys_landlock_path){.rights = all & ~(uint64_t)(LANDLOCK_ACCESS_FS_EXECUTE | SYS_LANDLOCK_REFER),
-                                        .parent = s->dirs[i].session});
-    return no < 0 ? no : sys_landlock_restrict(ruleset);
+        no = agent_rules_allow(&r, s->dirs[i].session, AGENT_WRITES);
+    return no < 0 ? no : agent_confine(&r);
 }
 
 static _Noreturn void work(struct sync *s)
