@@ -160,9 +160,8 @@ struct facts {
     /* To report at the start: programs that git on the host would run that may not be the person's, and those not
        protected; or NULL. */
     const char *repository_note, *bounds_note;
-    const char
-        *repository; /* where the workspace's repository has its branches, as git finds it; NULL: none, or not looked */
-    struct dir_fact *dirs; /* sorted by path */
+    const char *repository; /* where the workspace's git keeps its branches; NULL: there is none, or nobody looked */
+    struct dir_fact *dirs;  /* sorted by path */
     size_t n_dirs;
 };
 

@@ -192,10 +192,11 @@ static bool shows_device(const struct making *m)
 }
 
 /*
- * Whether whatever the box can change is its own, as in one that only reads (without a guard, by which refusals are told), or waits in its layer, and all else is enforced by mounts: then only
- * FILTER_LAYERED's calls need the guard. In a mount namespace of its own a process can take a mount away and remove what
- * it covered, so where it may make one, protected names need the guard. A protected file, names that a rule protects wherever they are, a writable tree
- * or a private place of the host's, where a program of the host could be led, keep the whole guard.
+ * Whether all that the box can change is its own or waits in its layer, and mounts enforce the rest: then only FILTER_LAYERED's calls need
+ * the guard. Without a layer that is asked only of a box with `guard: off`, such as one that only reads; in others the guard also tells of
+ * refusals. In a mount namespace of its own a process can take a mount away and remove what it covered, so where it may make one, protected
+ * names need the guard. A protected file, names that a rule protects wherever they are, a writable tree or a private place of the host's,
+ * where a program of the host could be led, keep the whole guard.
  */
 static bool is_all_layered(const struct making *m)
 {

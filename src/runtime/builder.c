@@ -494,8 +494,8 @@ static void begin_init(struct builder *b, int *ret_pidfd)
 
 /*
  * Whether the mark of the box's layer is removed after a short command, by the builder itself, and no process is made for that.
- * Until then, at most builder_settle_in_time(), it keeps its capabilities, which is safe because it executes nothing, reads nothing of the
- * box's but numbers of calls that it lets go on (guard/begin.c), and cannot be examined. Not if it becomes the guard for certain, or if there is a process for kept masks anyway.
+ * Until then, at most builder_settle_in_time(), it keeps its capabilities: safe, for it executes nothing, reads of the box only the numbers
+ * of calls (guard/begin.c), and cannot be examined. Not if it becomes the guard for certain, or there is a process for kept masks anyway.
  */
 static bool settles_late(const struct builder *b)
 {

@@ -28,66 +28,62 @@ struct carried_table {
 #define M(name)      "'" name "', json_extract(?5, '$." name "')"
 #define P(name)      "'" name "', json_extract(?6, '$." name "')"
 
-static const struct carried_table carried[] =
-    {
-        {"project",
-         "id IN (SELECT project_id FROM session WHERE " OF_DIRECTORY ")",
-         {"id", "vcs", "time_created", "time_updated"},
-         "INSERT INTO project (id, worktree, vcs, time_created, time_updated, sandboxes) VALUES "
-         "(?1, CASE ?1 WHEN 'global' THEN '/' ELSE ?50 END, CASE ?2 WHEN 'git' THEN 'git' END, ?3, ?4, '[]') ON "
-         "CONFLICT DO NOTHING"},
-        {"session",
-         OF_DIRECTORY,
-         {"id", "project_id", "parent_id", "slug", "directory", "title", "version", "time_created", "time_updated",
-          "agent", "model"},
-         "INSERT INTO session (id, project_id, parent_id, slug, directory, title, version, time_created, time_updated, "
-         "agent, model) "
-         "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, CASE WHEN json_valid(?11) THEN json_patch('{}', "
-         "json_object('id', "
-         "json_extract(?11, '$.id'), 'providerID', json_extract(?11, '$.providerID'), 'variant', json_extract(?11, "
-         "'$.variant'))) END) "
-         "ON CONFLICT (id) DO UPDATE SET title = excluded.title, time_updated = excluded.time_updated WHERE "
-         "excluded.time_updated > session.time_updated AND session.project_id = excluded.project_id AND "
-         "session.directory = excluded.directory"},
-        {"message",
-         "session_id IN (SELECT id FROM session WHERE " OF_DIRECTORY ")",
-         {"id", "session_id", "time_created", "time_updated", "data"},
-         "INSERT INTO message (id, session_id, time_created, time_updated, data) SELECT ?1, ?2, ?3, ?4, "
-         "json_patch('{}', "
-         "CASE json_extract(?5, '$.role') WHEN 'user' THEN json_object(" M("role") ", " M("time") ", " M(
-             "agent") ", " M("model") ") "
-                                      "ELSE json_object(" M("role") ", " M("parentID") ", " M("mode") ", " M("agent") ", 'path', json_object('cwd', ?50, 'root', ?50), " M(
-                                          "cost") ", " M("tokens") ", " M("modelID") ", " M("providerID") ", " M("varia"
-                                                                                                                 "nt") ", " M("time") ", " M("finish") ", " M("error") ", "
-                                                                                                                                                                       "'summary', CASE json_type(?5, '$.summary') WHEN 'true' THEN json('true') END) END) WHERE json_valid(?5) AND "
-                                                                                                                                                                       "(json_extract(?5, '$.role') = 'user' OR (json_extract(?5, '$.role') = 'assistant' AND json_extract(?5, '$.time.completed') > 0)) "
-                                                                                                                                                                       "AND EXISTS (SELECT 1 FROM session s WHERE s.id = ?2 AND " THERE
-                                                                                                                                                                       ") ON CONFLICT DO NOTHING"},
-        {"part",
-         "session_id IN (SELECT id FROM session WHERE " OF_DIRECTORY ")",
-         {"id", "message_id", "session_id", "time_created", "time_updated", "data"},
-         "INSERT INTO part (id, message_id, session_id, time_created, time_updated, data) SELECT ?1, ?2, ?3, ?4, ?5, "
-         "json_patch('{}', "
-         "CASE json_extract(?6, '$.type') WHEN 'tool' THEN json_object(" P("type") ", " P("callID") ", " P(
-             "tool") ", 'state', json_object("
-                     "'status', json_extract(?6, '$.state.status'), 'input', json_extract(?6, '$.state.input'), "
-                     "'output', json_extract(?6, '$.state.output'), "
-                     "'title', json_extract(?6, '$.state.title'), 'error', json_extract(?6, '$.state.error'), "
-                     "'metadata', json('{}'), "
-                     "'time', json_extract(?6, '$.state.time'))) "
-                     "ELSE json_object(" P("type") ", " P("text") ", " P("time") ", " P("reason") ", " P("cost") ", " P(
-                         "tokens") ", 'auto', "
-                                   "CASE json_type(?6, '$.auto') WHEN 'true' THEN json('true') WHEN 'false' THEN "
-                                   "json('false') END, "
-                                   "'synthetic', CASE json_type(?6, '$.synthetic') WHEN 'true' THEN json('true') END) "
-                                   "END) WHERE json_valid(?6) AND "
-                                   "(json_extract(?6, '$.type') IN ('text', 'reasoning', 'step-start', 'step-finish', "
-                                   "'compaction') OR "
-                                   "(json_extract(?6, '$.type') = 'tool' AND json_extract(?6, '$.state.status') IN "
-                                   "('completed', 'error'))) "
-                                   "AND EXISTS (SELECT 1 FROM message m JOIN session s ON s.id = m.session_id WHERE "
-                                   "m.id = ?2 AND s.id = ?3 AND " THERE ") "
-                                   "ON CONFLICT DO NOTHING"}};
+/* What of a row is taken, and how. Clauses and members have a line of their own, which clang-format cannot do with macros in strings. */
+/* clang-format off */
+static const struct carried_table carried[] = {
+    {"project", "id IN (SELECT project_id FROM session WHERE " OF_DIRECTORY ")",
+     {"id", "vcs", "time_created", "time_updated"},
+     "INSERT INTO project (id, worktree, vcs, time_created, time_updated, sandboxes) VALUES "
+     "(?1, CASE ?1 WHEN 'global' THEN '/' ELSE ?50 END, CASE ?2 WHEN 'git' THEN 'git' END, ?3, ?4, '[]') "
+     "ON CONFLICT DO NOTHING"},
+    {"session", OF_DIRECTORY,
+     {"id", "project_id", "parent_id", "slug", "directory", "title", "version", "time_created", "time_updated", "agent", "model"},
+     "INSERT INTO session (id, project_id, parent_id, slug, directory, title, version, time_created, time_updated, agent, model) "
+     "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
+     "CASE WHEN json_valid(?11) THEN json_patch('{}', json_object("
+     "'id', json_extract(?11, '$.id'), "
+     "'providerID', json_extract(?11, '$.providerID'), "
+     "'variant', json_extract(?11, '$.variant'))) END) "
+     "ON CONFLICT (id) DO UPDATE SET title = excluded.title, time_updated = excluded.time_updated "
+     "WHERE excluded.time_updated > session.time_updated "
+     "AND session.project_id = excluded.project_id AND session.directory = excluded.directory"},
+    {"message", "session_id IN (SELECT id FROM session WHERE " OF_DIRECTORY ")",
+     {"id", "session_id", "time_created", "time_updated", "data"},
+     "INSERT INTO message (id, session_id, time_created, time_updated, data) SELECT ?1, ?2, ?3, ?4, json_patch('{}', "
+     "CASE json_extract(?5, '$.role') WHEN 'user' THEN json_object("
+     M("role") ", " M("time") ", " M("agent") ", " M("model") ") "
+     "ELSE json_object("
+     M("role") ", " M("parentID") ", " M("mode") ", " M("agent") ", "
+     "'path', json_object('cwd', ?50, 'root', ?50), "
+     M("cost") ", " M("tokens") ", " M("modelID") ", " M("providerID") ", " M("variant") ", " M("time") ", " M("finish") ", " M("error") ", "
+     "'summary', CASE json_type(?5, '$.summary') WHEN 'true' THEN json('true') END) END) "
+     "WHERE json_valid(?5) AND (json_extract(?5, '$.role') = 'user' "
+     "OR (json_extract(?5, '$.role') = 'assistant' AND json_extract(?5, '$.time.completed') > 0)) "
+     "AND EXISTS (SELECT 1 FROM session s WHERE s.id = ?2 AND " THERE ") "
+     "ON CONFLICT DO NOTHING"},
+    {"part", "session_id IN (SELECT id FROM session WHERE " OF_DIRECTORY ")",
+     {"id", "message_id", "session_id", "time_created", "time_updated", "data"},
+     "INSERT INTO part (id, message_id, session_id, time_created, time_updated, data) SELECT ?1, ?2, ?3, ?4, ?5, json_patch('{}', "
+     "CASE json_extract(?6, '$.type') WHEN 'tool' THEN json_object("
+     P("type") ", " P("callID") ", " P("tool") ", "
+     "'state', json_object("
+     "'status', json_extract(?6, '$.state.status'), "
+     "'input', json_extract(?6, '$.state.input'), "
+     "'output', json_extract(?6, '$.state.output'), "
+     "'title', json_extract(?6, '$.state.title'), "
+     "'error', json_extract(?6, '$.state.error'), "
+     "'metadata', json('{}'), "
+     "'time', json_extract(?6, '$.state.time'))) "
+     "ELSE json_object("
+     P("type") ", " P("text") ", " P("time") ", " P("reason") ", " P("cost") ", " P("tokens") ", "
+     "'auto', CASE json_type(?6, '$.auto') WHEN 'true' THEN json('true') WHEN 'false' THEN json('false') END, "
+     "'synthetic', CASE json_type(?6, '$.synthetic') WHEN 'true' THEN json('true') END) END) "
+     "WHERE json_valid(?6) AND "
+     "(json_extract(?6, '$.type') IN ('text', 'reasoning', 'step-start', 'step-finish', 'compaction') "
+     "OR (json_extract(?6, '$.type') = 'tool' AND json_extract(?6, '$.state.status') IN ('completed', 'error'))) "
+     "AND EXISTS (SELECT 1 FROM message m JOIN session s ON s.id = m.session_id WHERE m.id = ?2 AND s.id = ?3 AND " THERE ") "
+     "ON CONFLICT DO NOTHING"}};
+/* clang-format on */
 enum { TABLES = sizeof carried / sizeof *carried };
 
 /* What says which changes its schema has had: with the schema it belongs to a new database. */

@@ -1,8 +1,9 @@
 /*
- * What its caller does now and then while a box lives (run_spec.meanwhile), each time in a new process, for it may take long and nothing
- * else of the loop may wait for it. It is called when the box has lived for a quarter of a second, a twentieth of a second after something
- * changed where the caller watches from then on, then after twice the time, up to twenty seconds, and at least each second as long as it finds something new; never before fifty times what the last one
- * took of the processor have gone by. Where nothing can be watched (inotify has its limits) the clock alone says when.
+ * What its caller does now and then while a box lives (run_spec.meanwhile), each time in a new process, because it may take long and the
+ * loop must not wait for it. The first time is a quarter of a second after the start; from then on a change of what the caller watches makes
+ * the next one due a twentieth of a second later, then after twice the time, up to twenty seconds, and each second as long as it finds
+ * something new. It never takes more than a fiftieth of the processor. Where nothing can be watched (inotify has its limits), only the clock
+ * says when.
  */
 #include <errno.h>
 #include <signal.h>

@@ -78,7 +78,8 @@ int push_moves(const struct gitpush_rules *rules);
  * once, behind a line "COMMIT SUBJECT". PUSH_STAGED: there are more, each of which needs a box of its own.
  */
 int push_check(const struct gitpush_rules *rules, char *const *words);
-/* Once a byte comes on standard input, carries out what is kept there, if by the repository as it is now no other commit would have to be judged. */
+/* Waits for a byte on standard input, then carries out what is kept there, unless the repository has changed so that other commits would have
+   to be judged. */
 int push_land(const struct gitpush_rules *rules);
 
 /* hooks.c: NAME REAL HOOKS COMMIT TREE REF PARENTS. An enum hooks_ended. */

@@ -46,8 +46,8 @@ int first_lines(struct starting *s, const struct agent_begin *ask, const char **
 void starting_secrets(const struct starting *s, struct buf *to, const char *begin, const char *between,
                       const char *end);
 bool starting_below(const char *path, const char *dir);
-/* agent_same.c: with `lock` held and the layers open. Whether boxes have all of it, so that nothing is copied; that they do now, all without a word;
-   that it is not known. */
+/* agent_same.c, with `lock` held and the layers open: whether boxes have all settings as they are here, so that nothing is copied; notes that
+   they have now; forgets that note. */
 bool brought_already(struct starting *s);
 void brought_note(const struct starting *s);
 void brought_forget(const struct starting *s);
