@@ -260,6 +260,9 @@ int open_honest(const char *what, const char *where, const char *workspace, int 
 int report_result(const struct ask *a, int result_fd, struct pinfold_result *result);
 int report_failure(const struct ask *a, int result_fd, const struct pinfold_error *error);
 
+/* other_words.c: what pinfold has instead of an option of another sandbox ("use --rw PATH"), or NULL; without `is_long` letters. */
+const char *other_word(struct str name, bool is_long);
+
 /* Help of a verb; `what` "all": every flag. */
 int help_print(enum verb_id verb, const char *what);
 /* The options as a list for the manual page (scdoc). */
