@@ -61,8 +61,8 @@ static int place_own(struct place *p, const struct sys_stat *st)
 /*
  * The path of a directory by getcwd(2), which answers in one walk up what else takes four calls: the path, whether it leads
  * from our root (otherwise the text does not begin with "/"), whether each mount on the way is mounted there, so that it is
- * one of ours, and whether the directory is below the root of its mount (prepend_path() in fs/d_path.c). False: it is not
- * so, or we may not go there; nothing is known then.
+ * one of ours, and whether the directory is below the root of its mount. False: it is not so, or we may not go there;
+ * nothing is known then.
  */
 static bool reached_path(struct guard *g, struct place *p)
 {
