@@ -448,14 +448,16 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
     }
     spec.answer = inquiry_answer;
     spec.answer_ctx = result->policy;
-    cow_notes(&spec, result->layer);
     struct moves_checker checker;
     int r = moves_begin(result->policy, spec.start.plan, result->layer, &checker, e);
     if (r < 0)
         return r;
     spec.moves = checker.socket;
     say_header(o, spec.start.plan, again);
+    struct layer_tending tending;
+    cow_beside(&spec, result->layer, &tending);
     r = box_run(&spec, &result->box, e);
+    layer_tend_end(&tending);
     moves_end(&checker);
     return r;
 }

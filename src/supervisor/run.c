@@ -63,6 +63,7 @@ static int start_engine(struct box *b, struct start_request *request)
             watcher_disk_from_now(&m->watcher);
     }
     b->lasting_at = b->spec->lasting ? b->began + LASTING_US : NEVER;
+    b->idles = b->spec->idle != NULL;
     meanwhile_begin(b);
     if (r == 0)
         limits_started(m, &b->started);
