@@ -113,7 +113,7 @@ static void log_late(struct guessing *g, const struct denial *d)
     told.seen = false; /* the run has no monitor */
     say_denied(g->options, &told, g->result->policy->policy);
     sink_event(g->result->sink, &event);
-    if (g->plan->facts->around)
+    if (g->plan->facts->around || audit_is_nowhere())
         return; /* as in supervisor/denial.c */
     int no = g->log ? 0 : audit_open(&g->log);
     if (no == 0)
