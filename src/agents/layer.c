@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,7 @@ struct layer_work {
     size_t layer;
     char name[1024]; /* of what is at hand, below the layer's directory */
     size_t files, bytes;
+    int told; /* where is_news() keeps what was said */
     bool full, found;
     struct buf out;
 };
@@ -90,6 +92,30 @@ static int directory(int dir, const char *name)
 
 /* ---- bring ---- */
 
+static uint64_t mixed(uint64_t h, const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)p[i]) *
+            1099511628211u; /* FNV-1a: of two that are alike one is told a second time, or not at all */
+    return h;
+}
+
+/* Whether this text of the host's is the first for which the box's version stays: each is told once. Kept among the copies, which no box reaches. */
+static bool is_news(const struct layer_work *w, int box, const char *name, const struct text *shown)
+{
+    char note[32], now[17];
+    struct stat st;
+    uint64_t h = mixed(14695981039346656037u, name, strlen(name) + 1);
+    h = fstat(box, &st) == 0 ? mixed(h, (const char *)&st.st_ino, sizeof st.st_ino) : h;
+    snprintf(note, sizeof note, ".told-%016llx", (unsigned long long)h);
+    snprintf(now, sizeof now, "%016llx", (unsigned long long)mixed(h, shown->p, shown->n));
+    auto_text struct text before = text_of(w->told, note);
+    if (before.there && before.n == sizeof now - 1 && memcmp(before.p, now, before.n) == 0)
+        return false;
+    (void)agent_file_put(w->told, note, now, sizeof now - 1);
+    return true;
+}
+
 /* What of the host's text a box gets; -EINVAL: it is no JSON. */
 static int shown_of(const struct layer_work *w, const struct text *host, struct text *ret)
 {
@@ -135,7 +161,8 @@ static int bring_file(struct layer_work *w, int from, int box, int seeds, const 
     } else if (seed.there ? !equal(&mine, &seed) : mine.there) {
         auto_text struct text both = {0};
         if (!mine.there || agent_json_join(view(&seed), view(&shown), view(&mine), &both.p, &both.n) < 0) {
-            say(w, "was changed both outside and by a box; boxes of this project keep their version");
+            if (is_news(w, box, name, &shown))
+                say(w, "was changed both outside and by a box; boxes of this project keep their version");
             return 0;
         }
         no = agent_file_put(box, name, both.p, both.n);
@@ -397,6 +424,7 @@ static int work_layer(struct layer_work *w, const struct agent_layer *layer, con
     int no = 0;
     for (size_t i = 0; no == 0 && i < layer->n_files; i++) {
         w->file = &layer->files[i];
+        w->told = o->seeds;
         w->files = 0;
         snprintf(w->name, sizeof w->name, "%s", w->file->name);
         if ((w->work == AGENT_LOGINS && !w->file->login) ||

@@ -17,11 +17,13 @@
 #include "run/image/look.h"
 #include "run/nested.h"
 #include "run/options.h"
+#include "run/world.h"
 
 bool entry_hidden(int argc, char **argv, int *ret_status)
 {
     native_main(argc, argv);
     network_main(argc, argv);
+    world_settle_home(); /* services have none: all that looks for it finds the same one */
     if (argc < 2 || argv[1][0] != '-' || argv[1][1] != '-')
         return false;
     if (argc == 2 && same(argv[1], "--serve")) {

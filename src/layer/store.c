@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 #include "layer/repo/repo.h"
 #include "sys/fd.h"
 #include "sys/file.h"
+#include "sys/own_dirs.h"
 
 #define LAYER_NAME_MAX   64
 #define MAX_LAYER_RECORD (1u << 20)
@@ -142,17 +144,13 @@ static int make_layers(const char *state, struct arena *mem, struct err *e)
     if (!path)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make a layer");
     /* The state directory has been made by whoever planned before; on a first run it is missing with its parents. */
-    for (char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
-        if (slash)
-            *slash = 0;
-        int no = access(path, F_OK) == 0 || mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : errno;
-        if (no)
-            return err_sys(e, ERR_SYSTEM, no, "cannot make the directory '%s' for layers", path);
-        if (!slash)
-            break;
-        *slash = '/';
+    char why[PATH_MAX];
+    const int r = own_dirs_make(path);
+    if (r < 0 && own_dirs_why(path, why, sizeof why)[0]) {
+        err_say(e, ERR_CANNOT, "--cow: the layer cannot be kept: %s", why);
+        return r;
     }
-    return 0;
+    return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "cannot make the directory '%s' for layers", path) : 0;
 }
 
 /* A name for upper/ that nobody can guess; and another number, by which one call is enough. */
@@ -206,6 +204,9 @@ static int open_layers(const char *state, struct arena *mem, struct err *e)
 {
     const char *path = arena_printf(mem, "%s/" LAYERS, state);
     int fd = path ? sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0) : -ENOMEM;
+    /* What is missing above it, or what root may not make in another user's home, is seen to by make_layers(). */
+    if (fd >= 0 && geteuid() == 0 && own_dirs_allowed(path) < 0)
+        fd = (close_fd(fd), -ENOENT);
     if (fd == -ENOENT) {
         const int r = make_layers(state, mem, e);
         if (r < 0)

@@ -354,6 +354,7 @@ struct box {
         uint32_t action, pid;
         bool namespaces, root_map;
         char *map_argv; /* of the latter: owned, or NULL */
+        char *namespace_argv;
         uint32_t map_pid;
     } built;
     struct inquiries inquiries;

@@ -21,6 +21,7 @@
 #include "plan/make.h"
 #include "sys/fd.h"
 #include "sys/process.h"
+#include "sys/own_dirs.h"
 
 #define MAX_INFO        (1u << 20)
 #define DEFAULT_SOCKET  "/var/run/docker.sock"
@@ -339,7 +340,7 @@ static void keep(const char *path, const struct buf *b)
 {
     char dir[4096], beside[4200];
     const char *end = path ? strrchr(path, '/') : NULL;
-    if (!end || (size_t)(end - path) >= sizeof dir)
+    if (!end || (size_t)(end - path) >= sizeof dir || own_dirs_allowed(path) < 0)
         return;
     memcpy(dir, path, (size_t)(end - path));
     dir[end - path] = 0;
