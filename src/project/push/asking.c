@@ -1,4 +1,4 @@
-/* What stage.c and pull.c both ask git, and how they read what it says. */
+/* What stage.c, pull.c and step.c all ask git, and how they read what it says. */
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,6 +32,40 @@ bool stage_ask(const char *const *argv, const char *dir, struct str in, struct b
     bool good = push_slurp(pipe_of[0], out);
     (void)close(pipe_of[0]);
     return push_wait(git) == 0 && good && buf_ok(out);
+}
+
+bool asked_begin(const char *const *argv, const char *dir, int out, struct asked *ret)
+{
+    int to[2], from[2] = {-1, -1};
+    *ret = (struct asked){.git = -1, .in = -1, .out = -1};
+    if (pipe2(to, O_CLOEXEC) < 0)
+        return false;
+    if (out < 0 && pipe2(from, O_CLOEXEC) < 0) {
+        (void)close(to[0]);
+        (void)close(to[1]);
+        return false;
+    }
+    *ret = (struct asked){.git = push_git(argv, dir, to[0], out < 0 ? from[1] : out, -1), .in = to[1], .out = from[0]};
+    (void)close(to[0]);
+    (void)close_fd(from[1]);
+    return ret->git > 0;
+}
+
+bool asked_say(struct asked *a, struct str text)
+{
+    const bool good = a->in >= 0 && fd_write_all(a->in, text.p, text.n) == 0;
+    a->in = close_fd(a->in);
+    return good;
+}
+
+bool asked_end(struct asked *a, struct buf *out)
+{
+    a->in = close_fd(a->in);
+    const bool good = !out || (a->out >= 0 && push_slurp(a->out, out) && buf_ok(out));
+    a->out = close_fd(a->out);
+    const pid_t git = a->git;
+    a->git = -1;
+    return git > 0 && push_wait(git) == 0 && good;
 }
 
 bool stage_is_id(struct str s)
