@@ -15,37 +15,13 @@
 
 enum { AT_ONCE_TEXT = 64 << 20 };
 
-bool check_cut_line(char *line, char *ret[LIST_WORDS])
-{
-    line[strcspn(line, "\n")] = 0;
-    ret[0] = line;
-    for (size_t i = 1; i < LIST_WORDS; i++) {
-        char *space = strchr(ret[i - 1], ' ');
-        if (!space)
-            return false;
-        *space = 0;
-        ret[i] = space + 1;
-    }
-    return true;
-}
-
-void check_say_commit(const char *commit)
-{
-    auto_buf struct buf message = BUF(AT_ONCE_TEXT);
-    char path[PATH_MAX];
-    snprintf(path, sizeof path, PUSH_IN_BOX "/commits/%s", commit);
-    (void)push_recall(path, &message);
-    struct str rest = buf_view(&message), subject = str_until(&rest, '\n');
-    printf("%s %.*s\n", commit, (int)(subject.n < 200 ? subject.n : 200), subject.p);
-}
-
 /* The only line of the list, as hooks_judge() has its words. */
 static int judge_only(char *const *words, char *line)
 {
     char *list[LIST_WORDS];
-    if (!check_cut_line(line, list))
+    if (!stage_cut_line(line, list))
         return CHECK_REFUSED;
-    check_say_commit(list[0]);
+    stage_say_commit(list[0]);
     char *const judged[] = {words[0], words[1], words[2], list[0], list[2], list[1], list[3], NULL};
     return hooks_judge(judged);
 }
@@ -58,7 +34,7 @@ static int say_refused(const char *why)
 
 int push_check(const struct gitpush_rules *rules, char *const *words)
 {
-    static struct step step;
+    static struct move_step step;
     auto_buf struct buf upstream = BUF(AT_ONCE_TEXT), list = BUF(AT_ONCE_TEXT), why = BUF(AT_ONCE_TEXT),
                         asked = BUF(AT_ONCE_TEXT);
     struct push p = PUSH_EMPTY;

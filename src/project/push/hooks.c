@@ -20,7 +20,7 @@
 
 #define SAID CHECK_IN_BOX "/.said" /* what the last program has written */
 
-enum { TEXT_MAX = 64 << 20, TAIL = 4096, TAIL_LINES = 12, NAMES_SHOWN = 8, DEEP_MAX = 256, TICKS = 100 };
+enum { TEXT_MAX = 64 << 20, TAIL = 4096, TAIL_LINES = 12, NAMES_SHOWN = 8, TREE_DEPTH = 256, TICKS = 100 };
 
 struct judged {
     const char *name, *real;                   /* of the project, and of its directory here; the checkout's path */
@@ -222,7 +222,7 @@ static bool is_later(const struct timespec *a, const struct timespec *b)
 static bool look_into(int dir, const char *path, unsigned depth, struct looks *to)
 {
     auto_fd int own = openat(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *d = own < 0 || depth == DEEP_MAX ? NULL : fdopendir(own);
+    DIR *d = own < 0 || depth == TREE_DEPTH ? NULL : fdopendir(own);
     bool good = d != NULL;
     if (d)
         (void)take_fd(&own);

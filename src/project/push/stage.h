@@ -28,17 +28,17 @@ struct staging {
 /* ---- asking.c ---- */
 
 /* A git that was begun before it is known what to ask it: it waits for its standard input. */
-struct asked {
+struct ready_git {
     pid_t git;
     int in, out;
 };
-#define ASKED_NONE ((struct asked){.git = -1, .in = -1, .out = -1})
-/* `out`: what it writes goes there; -1: to asked_end(). False: it could not be begun; asked_end() is due nevertheless. */
-bool asked_begin(const char *const *argv, const char *dir, int out, struct asked *ret);
+#define READY_NONE ((struct ready_git){.git = -1, .in = -1, .out = -1})
+/* `out`: what it writes goes there; -1: to ready_end(). False: it could not be begun; ready_end() is due nevertheless. */
+bool ready_begin(const char *const *argv, const char *dir, int out, struct ready_git *ret);
 /* Little enough for a pipe, and there is no more. */
-bool asked_say(struct asked *a, struct str text);
+bool ready_say(struct ready_git *a, struct str text);
 /* Whether it has ended well. What it still says is appended to `out`, or nobody's if that is NULL. */
-bool asked_end(struct asked *a, struct buf *out);
+bool ready_end(struct ready_git *a, struct buf *out);
 
 /* Sets `why`. False. */
 bool stage_refuse(struct staging *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -46,6 +46,12 @@ bool stage_refuse(struct staging *s, const char *format, ...) __attribute__((for
 bool stage_ask(const char *const *argv, const char *dir, struct str in, struct buf *out);
 bool stage_is_id(struct str s);
 bool stage_has_line(struct str lines, const char *before, struct str id);
+enum { LIST_WORDS = 4 };
+/* Cuts a line of the list: COMMIT REF TREE PARENTS. */
+bool stage_cut_line(char *line, char *ret[LIST_WORDS]);
+/* Which commit it is about, for whoever reads what its hooks say. */
+void stage_say_commit(const char *commit);
+
 /* ---- stage.c ---- */
 
 /* The commands of `moves`. */
@@ -81,28 +87,20 @@ bool stage_cut(struct staging *s, struct str commits, struct str parents);
 /* ---- step.c: the usual move, whose gits are begun before it is known what is asked ---- */
 
 enum { NOT_A_STEP = -1 };
-struct step {
-    struct asked here, there, pack, unpack; /* two say what is in the repository, and in STORE */
-    size_t digits;                          /* of an id: for repositories of these they are */
-    bool waits;                             /* all have been begun */
-    char id[80], old[80], ref[PATH_MAX];    /* what moves, and what it is now; "": nothing */
-    char parents[2048];                     /* of `id`, with commas */
-    bool steps_back;                        /* one of these is known as a parent of `old` alone */
+struct move_step {
+    struct ready_git here, there, pack, unpack; /* two say what is in the repository, and in STORE */
+    size_t digits;                              /* of an id: for repositories of these they are */
+    bool waits;                                 /* all have been begun */
+    char id[80], old[80], ref[PATH_MAX];        /* what moves, and what it is now; "": nothing */
+    char parents[2048];                         /* of `id`, with commas */
+    bool steps_back;                            /* one of these is known as a parent of `old` alone */
 };
 /* Makes STORE. */
-void step_begin(struct step *st);
+void step_begin(struct move_step *st);
 /* What push_check() returns for these moves; or NOT_A_STEP, and STORE is gone. `words`: as there. */
-int step_judge(struct step *st, struct staging *s, char *const *words);
+int step_judge(struct move_step *st, struct staging *s, char *const *words);
 /* The same as NOT_A_STEP. */
-void step_drop(struct step *st);
-
-/* ---- at_once.c ---- */
-
-enum { LIST_WORDS = 4 };
-/* Cuts a line of the list: COMMIT REF TREE PARENTS. */
-bool check_cut_line(char *line, char *ret[LIST_WORDS]);
-/* Which commit it is about, for whoever reads what its hooks say. */
-void check_say_commit(const char *commit);
+void step_drop(struct move_step *st);
 
 /* ---- refs.c: the branches of the working directory, from its files. A repository whose branches are in a reftable is not judged. */
 

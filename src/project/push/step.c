@@ -34,30 +34,30 @@ static size_t digits_here(void)
     return 40;
 }
 
-void step_begin(struct step *st)
+void step_begin(struct move_step *st)
 {
     static const char *const tell[] = {"git", "cat-file", "--batch", NULL};
     struct staging s = {.moves = true};
-    *st = (struct step){ASKED_NONE, ASKED_NONE, ASKED_NONE, ASKED_NONE, .digits = digits_here()};
-    st->waits = stage_store(&s, st->digits) && asked_begin(stage_unpack_strict, STORE, -1, &st->unpack) &&
-                asked_begin(stage_pack_revs, ".", st->unpack.in, &st->pack) && asked_begin(tell, ".", -1, &st->here) &&
-                asked_begin(tell, STORE, -1, &st->there);
+    *st = (struct move_step){READY_NONE, READY_NONE, READY_NONE, READY_NONE, .digits = digits_here()};
+    st->waits = stage_store(&s, st->digits) && ready_begin(stage_unpack_strict, STORE, -1, &st->unpack) &&
+                ready_begin(stage_pack_revs, ".", st->unpack.in, &st->pack) && ready_begin(tell, ".", -1, &st->here) &&
+                ready_begin(tell, STORE, -1, &st->there);
     st->unpack.in = close_fd(st->unpack.in); /* which is the other's */
 }
 
-void step_drop(struct step *st)
+void step_drop(struct move_step *st)
 {
-    (void)asked_end(&st->here, NULL);
-    (void)asked_end(&st->there, NULL);
-    (void)asked_end(&st->pack, NULL);
-    (void)asked_end(&st->unpack, NULL);
+    (void)ready_end(&st->here, NULL);
+    (void)ready_end(&st->there, NULL);
+    (void)ready_end(&st->pack, NULL);
+    (void)ready_end(&st->unpack, NULL);
     remove_tree(AT_FDCWD, STORE);
 }
 
 /* ---- what moves ---- */
 
 /* Whether that may be a step: one branch moves to what no protected branch is. `known`: what those are. */
-static bool find_move(struct step *st, struct staging *s, struct buf *known)
+static bool find_move(struct move_step *st, struct staging *s, struct buf *known)
 {
     auto_buf struct buf upstream = BUF(REFS_MAX);
     struct str rest = {s->push->text.p, s->push->end};
@@ -76,7 +76,7 @@ static bool find_move(struct step *st, struct staging *s, struct buf *known)
  * Where what is new begins, a line for each: the parents of `id`, which have to be known, or parents of what is; then those of the
  * latter, too. `objects`: what git cat-file says of `id` and of `old`. False: it is no step.
  */
-static bool find_edges(struct step *st, struct str known, struct str objects, struct buf *edges)
+static bool find_edges(struct move_step *st, struct str known, struct str objects, struct buf *edges)
 {
     auto_buf struct buf before = BUF(STEP_TEXT);
     st->steps_back = false;
@@ -107,16 +107,16 @@ static bool find_edges(struct step *st, struct str known, struct str objects, st
 }
 
 /* What a git says of `id`, and of `old` where that counts. */
-static bool ask_commits(const struct step *st, struct asked *a, bool old, struct buf *objects)
+static bool ask_commits(const struct move_step *st, struct ready_git *a, bool old, struct buf *objects)
 {
     auto_buf struct buf ids = BUF(256);
     buf_printf(&ids, "%s\n%s%s", st->id, old ? st->old : "", old ? "\n" : "");
-    const bool said = asked_say(a, buf_view(&ids));
-    return asked_end(a, objects) && said;
+    const bool said = ready_say(a, buf_view(&ids));
+    return ready_end(a, objects) && said;
 }
 
 /* Fills STORE with `id`, the edges and what these contain, and with `old` if it shows that one of them is known. */
-static bool pull_step(struct step *st, struct str edges)
+static bool pull_step(struct move_step *st, struct str edges)
 {
     auto_buf struct buf in = BUF(16384), said = BUF(STEP_TEXT);
     const char *ids[] = {st->id, st->steps_back ? st->old : NULL};
@@ -128,15 +128,15 @@ static bool pull_step(struct step *st, struct str edges)
             buf_printf(&in, "%s%.*s\n", starts ? "" : "--shallow ", (int)id.n, id.p);
         }
     }
-    const bool asked = buf_ok(&in) && push_keep(STORE "/shallow", edges) && asked_say(&st->pack, buf_view(&in));
-    const bool packed = asked_end(&st->pack, NULL), unpacked = asked_end(&st->unpack, &said);
+    const bool asked = buf_ok(&in) && push_keep(STORE "/shallow", edges) && ready_say(&st->pack, buf_view(&in));
+    const bool packed = ready_end(&st->pack, NULL), unpacked = ready_end(&st->unpack, &said);
     return asked && packed && unpacked;
 }
 
 /* ---- judging it ---- */
 
 /* All is in STORE. The work tree is laid while the commits are read there. */
-static int judge_fetched(struct step *st, struct staging *s, char *const *words, struct str known, struct str hint)
+static int judge_fetched(struct move_step *st, struct staging *s, char *const *words, struct str known, struct str hint)
 {
     auto_buf struct buf line = BUF(STEP_TEXT), list = BUF(STEP_TEXT), objects = BUF(STEP_TEXT), edges = BUF(STEP_TEXT);
     char parents[sizeof st->parents], *said[LIST_WORDS];
@@ -147,18 +147,18 @@ static int judge_fetched(struct step *st, struct staging *s, char *const *words,
     s->is_cut = true;
     const bool good = ask_commits(st, &st->there, st->steps_back, &objects) &&
                       stage_write_list(s, buf_view(&line), buf_view(&objects)) &&
-                      push_recall(PUSH_IN_BOX "/list", &list) && list.n && check_cut_line(list.p, said);
+                      push_recall(PUSH_IN_BOX "/list", &list) && list.n && stage_cut_line(list.p, said);
     if (!good || !find_edges(st, known, buf_view(&objects), &edges) || !str_eq(buf_view(&edges), hint) ||
         !same(said[3], parents)) {
         (void)push_wait(filling);
         return PUSH_STAGED; /* the repository has said something else than its objects do: it is judged as all others */
     }
-    check_say_commit(st->id);
+    stage_say_commit(st->id);
     judged[4] = said[2];
     return hooks_end(judged, filling);
 }
 
-int step_judge(struct step *st, struct staging *s, char *const *words)
+int step_judge(struct move_step *st, struct staging *s, char *const *words)
 {
     auto_buf struct buf known = BUF(REFS_MAX), objects = BUF(STEP_TEXT), edges = BUF(STEP_TEXT);
     const bool pulled = st->waits && find_move(st, s, &known) &&
