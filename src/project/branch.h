@@ -68,10 +68,10 @@ int branch_provision(const struct branch_ask *a);
 int branch_remove(const struct branch_ask *a);
 
 /* host_remote.c: serves the remote `host` of a session as long as the process `pid`, its session daemon, lives; leaves that to a
-   process of its own and returns. The policy that the options make says what a push may do. 0 also if one does already by the same
+   process of its own and returns. The policy that the options make says what a push may do: `loaded`, or NULL. 0 also if one does already by the same
    rules; -EBUSY: by others. */
 int host_remote_serve(const struct shelf *s, const char *real, const char *word, const struct pinfold_option *options,
-                      int pid, char *why, size_t room);
+                      struct pinfold_policy *loaded, int pid, char *why, size_t room);
 bool host_remote_is_served(const struct shelf *s, const char *word);
 /* host_git.c: where the git directory is that a push to the checkout changes: the common one, by its real path. */
 int host_git_directory(const char *real, char ret[PATH_MAX]);

@@ -250,13 +250,13 @@ static int ensure(struct ask *a, const char *name, struct pinfold_session **ret,
     if (r < 0)
         return r;
     r = pinfold_session_ensure(policy, &o, ret, error);
-    pinfold_policy_free(policy);
     if (r == -ESTALE && a->ensured)
         project_stop_first(a, error);
     if (r < 0 && a->ensured)
         project_may_lose(error);
     if (r == 0 && a->ensured)
-        a->ensured(a);
+        a->ensured(a, policy);
+    pinfold_policy_free(policy);
     return r;
 }
 
