@@ -1,5 +1,5 @@
 # Makes a branch's worktree in the storage that the branches of a repository share. HOW: "again" if a run for this branch was killed,
-# "locks" if one for another was.
+# "locks" if one for another was; "import", "import-again": the branch comes from a volume (import/import.sh is read before this).
 #
 # /repo-shelf/repo is complete, or not there: it is put together in /repo-shelf/.new. What a run that ends by itself had begun it
 # removes; what a killed one had begun the next removes.
@@ -89,13 +89,15 @@ if [ -n "$origin" ]; then
         printf 'note origin could not be asked (%s); its branches are as the checkout last saw them\n' "$(printf '%s\n' "$problem" | grep -m 1 . | sed 's/^[a-z]*: //')"
 fi
 
-[ "$how" != again ] || drop_worktree
+case $how in *again) drop_worktree ;; esac
 if [ ! -e "$dir/.git" ]; then
     drop_worktree
     mkdir -p "$shelf/worktrees"
     begun=worktree
     mine=refs/remotes/host/$branch theirs=refs/remotes/origin/$branch
-    if there "refs/heads/$branch"; then
+    if [ "${how#import}" != "$how" ]; then
+        bring
+    elif there "refs/heads/$branch"; then
         from="its own commits in the branches' storage"
         g -C "$repo" worktree add -q "$dir" "$branch" >/dev/null || die ""
     else
