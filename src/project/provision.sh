@@ -12,14 +12,23 @@ tidy() {
 }
 trap tidy EXIT
 
-# Locks that a killed git has left: those that are still there, unchanged, after a while. No lock of git's here takes as long, but
-# for that of an index, which belongs to who works in that worktree.
+# Locks that a killed git has left, and worktrees that it had only begun (git reads no repository in which one's HEAD is nothing): those
+# that are still there, unchanged, after a while. No lock of git's here takes as long, but for that of an index, which belongs to who
+# works in that worktree.
 drop_locks() {
     [ -d "$repo/.git" ] || return 0
     locks() { find "$repo/.git" -name '*.lock' ! -name index.lock ! -path '*/objects/*' -exec ls -di {} + 2>/dev/null; }
-    held=$(locks)
+    begun_worktrees() {
+        for at in "$repo"/.git/worktrees/*/HEAD; do
+            [ ! -f "$at" ] || grep -q '[^0]' "$at" || ls -di "$at"
+        done
+    }
+    held=$(locks && begun_worktrees)
     [ -n "$held" ] || return 0
     sleep 2
+    begun_worktrees | while read -r inode name; do
+        printf '%s\n' "$held" | grep -qxF "$inode $name" && rm -rf "${name%/HEAD}"
+    done
     locks | while read -r inode name; do
         printf '%s\n' "$held" | grep -qxF "$inode $name" && rm -f "$name"
     done
@@ -65,6 +74,7 @@ case $origin in
 *) origin=$real/$origin ;; # a path, which is relative to the checkout
 esac
 
+case $how in *again) drop_worktree ;; esac
 [ -z "$how" ] || drop_locks
 rm -rf "$new"
 if [ ! -e "$repo/.git" ]; then
@@ -89,7 +99,6 @@ if [ -n "$origin" ]; then
         printf 'note origin could not be asked (%s); its branches are as the checkout last saw them\n' "$(printf '%s\n' "$problem" | grep -m 1 . | sed 's/^[a-z]*: //')"
 fi
 
-case $how in *again) drop_worktree ;; esac
 if [ ! -e "$dir/.git" ]; then
     drop_worktree
     mkdir -p "$shelf/worktrees"

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/json.h"
 #include "cli/cli.h"
 #include "client/entry.h"
 #include "project/import/import.h"
@@ -96,10 +96,10 @@ static bool unpack(struct importing *x, size_t i, const char *kind, char directo
         return false;
     }
     int r = import_unpack(&x->m, directory, kind, reading.archive);
-    /* An archive that broke off may look whole to tar, and its reader fails where nobody reads on. */
+    /* An archive that broke off may look whole to tar; who pours it fails, too, where nobody reads on. */
     const int whole = entry_volume_read_end(&reading, &error);
     if (r < 0 || whole < 0)
-        leave(x, v, r < 0 ? x->why : error.text);
+        leave(x, v, whole < 0 && (r == 0 || !strstr(error.text, "pipe")) ? error.text : x->why);
     return r == 0 && whole == 0;
 }
 

@@ -117,7 +117,11 @@ static void import_line(void *ctx, const char *line)
     if (sscanf(line, "old %240s %u %u %7s", b.name, &b.commits, &b.files, state) != 4 || branch_refused(b.name) ||
         m->n_branches == IMPORT_BRANCHES)
         return;
-    b.state = same(state, "new") ? IMPORT_NEW : same(state, "same") ? IMPORT_SAME : IMPORT_OTHER;
+    char word[PROJECT_WORD], known[BRANCH_NAME_MAX + 1];
+    branch_word(b.name, word);
+    /* One that a killed run had begun is made again. */
+    const bool begun = branch_read(&m->shelf, word, known) == BRANCH_MAKING;
+    b.state = begun || same(state, "new") ? IMPORT_NEW : same(state, "same") ? IMPORT_SAME : IMPORT_OTHER;
     m->branches[m->n_branches++] = b;
 }
 

@@ -52,7 +52,7 @@ tell() { # BRANCH COMMIT COMMITS
     word=$(word_of "$1")
     state=$(og rev-parse "refs/agent-sandbox/$word") now=new
     if [ -e "$repo/.git" ]; then
-        if [ "$(g -C "$repo" rev-parse -q --verify "refs/agent-sandbox/$word")" = "$state" ]; then
+        if there "refs/heads/$1" && [ "$(g -C "$repo" rev-parse -q --verify "refs/agent-sandbox/$word")" = "$state" ]; then
             now=same
         elif there "refs/heads/$1"; then
             now=other

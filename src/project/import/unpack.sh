@@ -15,11 +15,12 @@ die() {
 cd /repo-import || die "it cannot be unpacked here"
 command -v tar >/dev/null || die "tar is not installed, which unpacks it"
 problems=$(tar -x -f - --no-same-owner --no-same-permissions 2>&1 >/dev/null)
+cat >/dev/null # what follows the end: whoever writes it would fail otherwise
 # What is left out of somebody else's archive is one thing, what could not be written another.
 other=$(printf '%s\n' "$problems" | grep -v -e '^$' -e ': Cannot mknod: Operation not permitted$' -e ': Cannot hard link to .*: No such file or directory$' \
-    -e ': Cannot hard link to .*: Invalid cross-device link$' -e "^tar: .*: Member name contains '\.\.'\$" -e '^tar: Removing leading ' -e '^tar: Exiting with failure status due to previous errors$' | head -n 1)
+    -e ': Cannot hard link to .*: Invalid cross-device link$' -e "^tar: .*: Member name contains '\.\.'\$" -e ': Not a directory$' -e '^tar: Removing leading ' -e '^tar: Exiting with failure status due to previous errors$' | head -n 1)
 [ -z "$other" ] || die "${other#tar: }"
-left=$(printf '%s\n' "$problems" | grep -c -e 'Cannot mknod' -e 'Cannot hard link' -e 'Member name contains')
+left=$(printf '%s\n' "$problems" | grep -c -e 'Cannot mknod' -e 'Cannot hard link' -e 'Member name contains' -e ': Not a directory$')
 chmod -R u+rwX . 2>/dev/null
 odd=$(find . -xdev ! -type d ! -type f ! -type l -print | wc -l)
 find . -xdev ! -type d ! -type f ! -type l -exec rm -f {} +
