@@ -401,6 +401,67 @@ static int init_file(struct layer_work *w, int box)
     return no;
 }
 
+/* ---- what another tool has kept ---- */
+
+struct adopted {
+    unsigned taken, there, left; /* `left`: links, and what is too much */
+};
+
+/* Regular files alone, and none over what is there. */
+static int adopt(struct layer_work *w, int from, int box, const char *name, unsigned depth, struct adopted *ret)
+{
+    struct stat st;
+    auto_text struct text theirs = {0};
+    if (fstat(from, &st) < 0)
+        return -errno;
+    if (!S_ISDIR(st.st_mode)) {
+        const bool there = is_there(box, name);
+        int no = there ? -EEXIST : agent_file_read(from, &theirs.p, &theirs.n);
+        ret->there += there;
+        ret->left += no < 0 && !there;
+        ret->taken += no == 0;
+        w->bytes += theirs.n;
+        return no < 0 ? 0 : agent_file_put(box, name, theirs.p, theirs.n);
+    }
+    const bool other = fstatat(box, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode);
+    auto_fd int to = other ? -1 : directory(box, name);
+    DIR *all = to < 0 ? NULL : fdopendir(dup(from));
+    int no = other ? 0 : to < 0 ? to : all ? 0 : -errno;
+    ret->there += other;
+    for (struct dirent *d; all && no == 0 && (d = readdir(all));) {
+        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 || strcmp(d->d_name, ".git") == 0)
+            continue;
+        auto_fd int one = agent_file_open(from, d->d_name, false);
+        const bool full = w->files++ >= TREE_FILES || w->bytes >= TREE_BYTES || depth >= TREE_DEPTH;
+        ret->left += one < 0 || full;
+        if (one >= 0 && !full)
+            no = adopt(w, one, to, d->d_name, depth + 1, ret);
+    }
+    if (all)
+        (void)closedir(all);
+    return no;
+}
+
+static int adopt_kept(struct layer_work *w, int from, int box)
+{
+    const struct agent_kept *f = w->file;
+    struct adopted a = {0};
+    if (from < 0)
+        return 0;
+    if (f->login || f->from) {
+        say(w, f->login ? "is a login and was not taken over; log in here" : "may hold keys and was not taken over");
+        return 0;
+    }
+    int no = adopt(w, from, box, f->name, 0, &a);
+    if (no < 0)
+        return no;
+    say(w, !a.taken  ? "exists and stays as it is"
+           : a.there ? "was taken over where nothing was yet"
+           : a.left  ? "was taken over, but for links and what exceeds 4,096 files or 128 MiB"
+                     : "was taken over");
+    return 0;
+}
+
 /* What was copied last holds the same key. A box can have left a directory in the login's place. */
 static int remove_login(struct layer_work *w, int box, int seeds)
 {
@@ -436,6 +497,8 @@ static int work_layer(struct layer_work *w, const struct agent_layer *layer, con
             no = import_login(w, o->files[i], o->box, o->seeds);
         else if (w->work == AGENT_INIT)
             no = init_file(w, o->box);
+        else if (w->work == AGENT_ADOPT)
+            no = adopt_kept(w, o->files[i], o->box);
         else if (w->work == AGENT_LOGOUT)
             no = remove_login(w, o->box, o->seeds);
         else if (w->work != AGENT_BRING && w->work != AGENT_LOGINS)

@@ -184,6 +184,9 @@ int verb_mcp(struct ask *a);
 int verb_init(struct ask *a);
 int verb_project(struct ask *a);
 int verb_image(struct ask *a); /* also build-base and build */
+/* project/import.c: volumes of the tool agent-sandbox. A line about those of this project on standard output, if there are any. */
+int volume_import(struct ask *a);
+void tell_volumes(const char *real);
 /* Builds the image of the project at this real path; STATUS_YES, or another with a message. */
 int image_of_project(const struct ask *a, const char *real);
 /* Whether this verb has the options for images that were said; false with a message. */
