@@ -127,7 +127,7 @@ static bool leaves_out(const struct making *m, const struct path_fact *to)
 static bool is_in_image(const struct making *m, const char *path)
 {
     const struct policy *p = m->policy;
-    bool hosts = !m->facts->image || path_at_or_below(path, p->workspace) || mount_above(m, path);
+    bool hosts = !m->facts->image || path_at_or_below(path, p->workspace);
     for (size_t i = 0; !hosts && i < p->n_paths; i++) {
         const enum path_access access = p->paths[i].access;
         hosts = (access == PATH_RW || access == PATH_RO || access == PATH_CACHE) && !p->paths[i].any_depth &&
@@ -158,13 +158,13 @@ static int collect_mount(struct making *m, const struct mount_rule *rule)
             "mount %s:%s (%s): the box has no mounts, and would see in its place what this machine has there",
             rule->from, rule->to, origin_of(m, rule->origin));
     const struct mount_place *around = mount_above(m, rule->to);
+    const bool images = !around && is_in_image(m, rule->to);
     struct plan_place *p = place_of_fact(m, rule->read_only ? PLACE_RO : PLACE_RW, from, rule->origin);
     struct mount_place *mount = arena_push(m->mem, &m->mounts, &m->n_mounts, sizeof *mount);
     if (!p || !mount)
         return no_memory(m);
     p->mount = true;
     p->no_links = rule->no_links;
-    const bool images = is_in_image(m, rule->to);
     p->dst = images ? rule->to : seen_inside(m, around, to->real);
     p->parent = images ? path_dir(m->mem, rule->to) : seen_inside(m, around, to->parent);
     p->dst_type = (uint8_t)to->type;
