@@ -85,7 +85,7 @@ static bool is_usual(const struct sys_dirent *d)
         const char *name;
         unsigned char type;
     } usual[] = {{"upper", DT_DIR},  {"work", DT_DIR},        {"lock", DT_REG},
-                 {"record", DT_REG}, {REPO_BASE_DIR, DT_REG}, {REPO_BASE, DT_REG}};
+                 {"record", DT_REG}, {REPO_BASE_DIR, DT_REG}, {REPO_BASE_NEW, DT_REG}};
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
         if (same(d->name, usual[i].name) && d->type == usual[i].type)
             return true;
@@ -207,19 +207,26 @@ int layer_name_spare(int layers, int dir, const char *id)
     return -EBUSY;
 }
 
-int layer_write_over(int dir, const char *name, const char *text, size_t n)
+int layer_open_over(int dir, const char *name, uint64_t *ret_room)
 {
     struct stat st;
     own_fd int fd = sys_openat(dir, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
-    int e = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : 0;
-    if (e == 0 && (!S_ISREG(st.st_mode) || st.st_nlink != 1))
-        e = -EBADMSG;
-    if (e == 0) {
-        const long wrote = sys_write(fd, text, n);
-        e = wrote == (long)n ? 0 : wrote < 0 ? (int)wrote : -ENOSPC;
-    }
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return fd < 0 ? fd : -errno;
+    if (!S_ISREG(st.st_mode) || st.st_nlink != 1)
+        return -EBADMSG;
+    *ret_room = (uint64_t)st.st_size;
+    return sys_taken(&fd);
+}
+
+int layer_write_over(int dir, const char *name, const char *text, size_t n)
+{
+    uint64_t room = 0;
+    own_fd int fd = layer_open_over(dir, name, &room);
+    const long wrote = fd < 0 ? fd : sys_write(fd, text, n);
+    int e = wrote == (long)n ? 0 : wrote < 0 ? (int)wrote : -ENOSPC;
     /* Not cut off first: its block is used again. */
-    if (e == 0 && (uint64_t)st.st_size > n)
+    if (e == 0 && room > n)
         e = sys_ftruncate(fd, (int64_t)n);
     return e < 0 ? e : sys_taken(&fd);
 }
@@ -244,6 +251,7 @@ static void restore(int layers, const char *name, struct layer_room *r)
     int e = sys_mkdirat(r->dir, "upper", 0755);
     if (e == 0)
         r->upper = sys_openat(r->dir, "upper", ROOM_DIR, 0);
+    (void)sys_renameat2(r->dir, REPO_BASE, r->dir, REPO_BASE_NEW, 0);
     if (e < 0 || !is_as_made(r) || sys_renameat2(layers, name, layers, SPARE, RENAME_NOREPLACE) < 0)
         remove_tree(layers, name);
 }

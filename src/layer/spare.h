@@ -17,7 +17,9 @@ int layer_take_spare(int layers, struct layer_room *ret);
 int layer_name_spare(int layers, int dir, const char *id);
 /* Ends one of which something is wrong. */
 void layer_spoil_spare(int layers, int dir);
-/* Writes a file of a new layer, over that of the layer that this was before, if there is one. A descriptor, or -errno. */
+/* Opens a file of a new layer for writing, over that of the layer that this was before, of so many bytes; or writes all of it. A descriptor,
+   or -errno. */
+int layer_open_over(int dir, const char *name, uint64_t *ret_room);
 int layer_write_over(int dir, const char *name, const char *text, size_t n);
 /* Ends a layer whose directory of changes is gone: nobody finds it from now on. False: it is where it was. */
 bool layer_set_aside(const struct layer *l);

@@ -180,7 +180,7 @@ static int begin_layer(struct layer_held *l, int upper, const struct stat *works
         no = layer_boot(boot);
     auto_fd int top = openat(AT_FDCWD, l->ask.workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (no == 0 && top >= 0)
-        repo_remember(l->layer.dir, top, l->stack ? l->stack->below : NULL, l->stack ? l->stack->n : 0);
+        repo_remember(l->layer.dir, top, l->stack ? l->stack->below : NULL, l->stack ? l->stack->n : 0, &l->base);
     /* The later the lock is touched, the less of what the host did just before counts as done since. */
     if (no == 0 && futimens(l->lock, NULL) < 0)
         no = -errno;
@@ -262,6 +262,7 @@ static int make_layer(const char *state, struct arena *mem, struct layer_held *l
         return layers;
     if (make_layer_in(layers, true, &workspace, l, mem, &untold) == 0)
         return 0;
+    repo_base_end(&l->base);
     layer_close(&l->layer);
     l->lock = close_fd(l->lock);
     return make_layer_in(layers, false, &workspace, l, mem, e);
@@ -405,6 +406,9 @@ int layer_hold(const char *state, const struct layer_ask *ask, struct arena *mem
 
 int layer_seal(struct layer_held *l, struct err *e)
 {
+    while (repo_base_step(&l->base))
+        ;
+    (void)sys_unlinkat(l->layer.dir, REPO_BASE_NEW, 0); /* another layer's, or not whole */
     auto_fd int upper = layer_upper(&l->layer);
     if (upper < 0 || syncfs(upper) < 0)
         return err_sys(e, ERR_SYSTEM, upper < 0 ? -upper : errno, "layer %s: cannot write it to the disk", l->layer.id);
@@ -430,6 +434,7 @@ bool layer_drop_empty(const struct layer *l)
 
 void layer_release(struct layer_held *l)
 {
+    repo_base_end(&l->base);
     if (l->stack)
         stack_close(l->stack);
     layer_close(&l->layer);

@@ -461,15 +461,15 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
     spec.answer = inquiry_answer;
     spec.answer_ctx = result->policy;
     struct moves_checker checker;
-    int r = moves_begin(result->policy, spec.start.plan, result->layer, &checker, e);
+    int r = moves_begin(result->policy, spec.start.plan, result->layer ? &result->layer->layer : NULL, &checker, e);
     if (r < 0)
         return r;
     spec.moves = checker.socket;
     say_header(o, spec.start.plan, again);
-    struct layer_tending tending;
-    cow_beside(&spec, result->layer, &tending);
+    struct cow_beside beside;
+    cow_beside(&spec, result->layer, &beside);
     r = box_run(&spec, &result->box, e);
-    layer_tend_end(&tending);
+    cow_beside_end(&beside);
     moves_end(&checker);
     return r;
 }
@@ -529,7 +529,7 @@ static int start_layered(struct pinfold_result *result, const struct pinfold_run
     const char *limit = r == 0 && o->say ? cow_limit(held.layer.workspace, mem) : NULL;
     if (limit)
         o->say(o->say_ctx, PINFOLD_SAY_NOTE, limit);
-    result->layer = r == 0 ? &held.layer : NULL;
+    result->layer = r == 0 ? &held : NULL;
     if (r == 0)
         r = start_box(result, o, ask, stdio, e);
     result->layer = NULL;

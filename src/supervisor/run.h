@@ -252,9 +252,10 @@ struct run_spec {
     void (*meanwhile_watch)(void *ctx, int inotify, bool deep);
     void *meanwhile_ctx;
     int meanwhile_fd;
-    /* Called again and again while the box lives and there is nothing else to do, until it returns false. Each call must be short: the
-       end of the command waits for it. May be NULL. */
-    bool (*idle)(void *ctx);
+    /* Called while the box lives and there is nothing else to do; says after how many microseconds it wants to be called again. Each call
+       must be short: the end of the command waits for it. May be NULL. */
+#define RUN_IDLE_NEVER UINT64_MAX
+    uint64_t (*idle)(void *ctx);
     void *idle_ctx;
     const char *session, *scope; /* of a box that is kept: the session's name and owner, for the audit log; or NULL */
     /* As in struct box_terms: of a box that is kept, for what its daemon reports. */

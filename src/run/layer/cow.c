@@ -266,25 +266,41 @@ static void watch_layer(void *ctx, int inotify, bool deep)
         watch_upper(upper, inotify, 0, &left);
 }
 
-static bool tend(void *tending)
+#define LASTS_US 20000u
+
+static uint64_t do_beside(void *ctx)
 {
-    return layer_tend(tending);
+    struct cow_beside *b = ctx;
+    if (layer_tend(&b->tending))
+        return 0;
+    if (!b->lasts) {
+        b->lasts = true;
+        return b->base->from < 0 ? RUN_IDLE_NEVER : LASTS_US;
+    }
+    return repo_base_step(b->base) ? 0 : RUN_IDLE_NEVER;
 }
 
-void cow_beside(struct run_spec *spec, const struct layer *l, struct layer_tending *tending)
+void cow_beside(struct run_spec *spec, struct layer_held *held, struct cow_beside *ret)
 {
-    *tending = LAYER_TENDING;
-    if (!l)
+    *ret = (struct cow_beside){.tending = LAYER_TENDING};
+    if (!held)
         return;
-    tending->layer = l->dir;
-    spec->idle = tend;
-    spec->idle_ctx = tending;
+    struct layer *l = &held->layer;
+    ret->tending.layer = l->dir;
+    ret->base = &held->base;
+    spec->idle = do_beside;
+    spec->idle_ctx = ret;
     if (l->from) /* of a stacked layer the base is a layer's */
         return;
     spec->meanwhile = note_base;
     spec->meanwhile_watch = watch_layer;
-    spec->meanwhile_ctx = (void *)(uintptr_t)l;
+    spec->meanwhile_ctx = l;
     spec->meanwhile_fd = l->dir;
+}
+
+void cow_beside_end(struct cow_beside *b)
+{
+    layer_tend_end(&b->tending);
 }
 
 void cow_say(const struct pinfold_run_options *o, const struct box_layer *n)
