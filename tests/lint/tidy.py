@@ -67,18 +67,26 @@ class Text:
         self.words = words + ALWAYS + ([] if PLAIN in sources else DEEP)
 
 
+def sources_of(path):
+    """A source, or those that a build of whole folders compiles by this file (meson's unity=on)."""
+    if not re.search(r"-unity\d+\.c$", path):
+        return [os.path.relpath(path)]
+    with open(path, encoding="utf-8") as text:
+        return [os.path.relpath(one) for one in re.findall(r"^#include\s*<(.*)>$", text.read(), re.M)]
+
+
 def texts_of(build):
     """All texts of a build; a source that several programs are made of is in the first one's."""
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as text:
         commands = json.load(text)
     targets, seen = {}, set()
     for c in commands:
-        source = os.path.relpath(os.path.join(c["directory"], c["file"]))
-        if source.startswith("src/") and source not in seen:
-            seen.add(source)
-            words = words_of(c["command"])
-            target = PLAIN if source == PLAIN else os.path.dirname(c["output"])
-            targets.setdefault((target, c["directory"], tuple(words)), []).append(source)
+        for source in sources_of(os.path.join(c["directory"], c["file"])):
+            if source.startswith("src/") and source not in seen:
+                seen.add(source)
+                words = words_of(c["command"])
+                target = PLAIN if source == PLAIN else os.path.dirname(c["output"])
+                targets.setdefault((target, c["directory"], tuple(words)), []).append(source)
     return [Text(f"{number}-{target.replace('/', '-')}-{at}", sources[at:at + SIZE], directory, list(words))
             for number, ((target, directory, words), sources) in enumerate(targets.items()) for at in range(0, len(sources), SIZE)]
 
