@@ -67,15 +67,20 @@ def no_mounts_beside():
 
 
 def in_memory():
-    """As root, scenes are made in memory, in mounts of this process's own: where a disk is told of each block that is free again, what a
-    suite makes and removes takes more time than its boxes. Not below /var/lib, where mounts change how a box is made. PINFOLD_TEST_ALL=1
-    stays on the disk."""
-    global SCRATCH  # pylint: disable=global-statement
+    """A place for scenes: as root in memory, in mounts of this process's own. Where a disk is told of each block that is free again, what a
+    suite makes and removes takes more time than its boxes. It is not below /var/lib, where mounts change how a box is made. On the disk it
+    is for whoever else, and with PINFOLD_TEST_ALL=1."""
     place = "/var/local"
-    if IS_ROOT and os.environ.get("PINFOLD_TEST_ALL") != "1" and os.path.isdir(place):
-        own_mounts()
-        if run(["mount", "-t", "tmpfs", "-o", "mode=755,size=4g", "none", place]).status == 0:
-            SCRATCH = place
+    own_mounts()
+    if not IS_ROOT or os.environ.get("PINFOLD_TEST_ALL") == "1" or not os.path.isdir(place):
+        return SCRATCH
+    return place if run(["mount", "-t", "tmpfs", "-o", "mode=755,size=4g", "none", place]).status == 0 else SCRATCH
+
+
+def each_on_its_own():
+    """(user, place for scenes): the ordinary user's on the disk, root's beside it in memory."""
+    disk, memory = SCRATCH, in_memory()
+    return [(user, disk if user.label == users()[-1].label else memory) for user in users()]
 
 
 def alone(user, place):
