@@ -93,7 +93,8 @@ static size_t choose_options(const struct provision *p, struct pinfold_option *r
 static int run_script(struct provision *p, const char *name, const char *how, char *said, size_t room)
 {
     const struct branch_ask *a = p->ask;
-    struct pinfold_option options[PROJECT_OPTIONS + 2];
+    struct pinfold_option options[PROJECT_OPTIONS + 3];
+    static char work[2 * PATH_MAX];
     char url[PROJECT_WORD + 32], checkout[PROJECT_WORD + 16] = "/workspace";
     auto_buf struct buf text = BUF(1u << 16);
     buf_text(&text, project_script("shelf"));
@@ -103,7 +104,13 @@ static int run_script(struct provision *p, const char *name, const char *how, ch
         if (p->box.options[i].value && strstr(p->box.options[i].value, ":/workspace/"))
             snprintf(checkout, sizeof checkout, "/workspace/%s", p->box.name);
     }
-    (void)choose_options(p, options);
+    const size_t n = choose_options(p, options);
+    snprintf(work, sizeof work, "%s/work", p->shelf.top);
+    if (mkdir(work, 0700) < 0 && errno != EEXIST)
+        return refuse(a, errno, "cannot make '%s': %s", work, strerror(errno));
+    snprintf(work, sizeof work, "%s/work:/run/shelf-work", p->shelf.top);
+    options[n] = (struct pinfold_option){"mount", work};
+    options[n + 1] = (struct pinfold_option){0};
     const char *const argv[] = {"/bin/sh", "-c",       buf_cstr(&text), "pinfold", checkout, url,
                                 a->branch, p->box.cwd, a->real,         how,       NULL};
     const struct pinfold_policy_options po = {.size = sizeof po, .options = options, .cwd = a->real};

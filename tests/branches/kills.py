@@ -8,7 +8,7 @@ import subprocess
 import pf
 import verify
 
-EVERY = int(os.environ.get("PINFOLD_BRANCH_KILLS") or ("1" if os.environ.get("PINFOLD_TEST_ALL") == "1" else "11"))
+EVERY = int(os.environ.get("PINFOLD_BRANCH_KILLS") or ("1" if os.environ.get("PINFOLD_TEST_ALL") == "1" else "23"))
 
 
 def strike_program():
