@@ -26,16 +26,17 @@ in_branch() { # branch, script
 # SIGKILL of pinfold before one of its calls that make or end something, as tests/branches/kills.py has it on native: of `start` in the
 # middle, of `stop` behind its first ones; all of them with PINFOLD_BRANCH_KILLS=1.
 branch_kills() {
-    local strike=$KIT/strike verb n every=${PINFOLD_BRANCH_KILLS:-1000} of_start=70 of_stop=12
+    local strike=$KIT/strike verb n every=${PINFOLD_BRANCH_KILLS:-1000} of_start=60 of_stop=6 kills
     [ -x "$strike" ] || { cc -O1 -o "$strike" "$here/../layer/strike.c" && chmod 755 "$strike"; } || { echo "strike" && return 1; }
     [ "$every" = 1000 ] || { of_start=1 && of_stop=1; }
     for verb in start stop; do
-        n=$of_start
+        kills=0 n=$of_start
         [ $verb = start ] || n=$of_stop
         for (( ; n < 1000; n += every)); do
             [ $verb = start ] || dir=$top pf_rc start --branch feature/one
             dir=$top as "$who" "$strike" kill-steps $n "$PINFOLD" $verb --branch feature/one >/dev/null 2>"$said"
             [ $? = 99 ] || break
+            kills=$((kills + 1))
             [ $verb = start ] || dir=$top pf_rc stop --branch feature/one
             dir=$top pf_rc start --branch feature/one
             [ $rc = 0 ] || { echo "start after a kill of $verb at $n: status $rc" && return 1; }
@@ -44,6 +45,7 @@ branch_kills() {
             dir=$top pf_rc stop --branch feature/one
             [ $rc = 0 ] || { echo "stop after a kill of $verb at $n: status $rc" && return 1; }
         done
+        [ $kills != 0 ] || { echo "$verb has fewer than $n calls" && return 1; }
     done
     [ -z "$(left)" ] || { echo "a container is left after kills" && return 1; }
 }
