@@ -184,6 +184,9 @@ int verb_mcp(struct ask *a);
 int verb_init(struct ask *a);
 int verb_project(struct ask *a);
 int verb_image(struct ask *a); /* also build-base and build */
+/* project/import.c: volumes of the tool agent-sandbox. A line about those of this project on standard output, if there are any. */
+int volume_import(struct ask *a);
+void tell_volumes(const char *real);
 /* Builds the image of the project at this real path; STATUS_YES, or another with a message. */
 int image_of_project(const struct ask *a, const char *real);
 /* Whether this verb has the options for images that were said; false with a message. */
@@ -259,6 +262,9 @@ bool open_result(const struct ask *a, int *ret);
 int open_honest(const char *what, const char *where, const char *workspace, int flags);
 int report_result(const struct ask *a, int result_fd, struct pinfold_result *result);
 int report_failure(const struct ask *a, int result_fd, const struct pinfold_error *error);
+
+/* other_words.c: what pinfold has instead of an option of another sandbox ("use --rw PATH"), or NULL; without `is_long` letters. */
+const char *other_word(struct str name, bool is_long);
 
 /* Help of a verb; `what` "all": every flag. */
 int help_print(enum verb_id verb, const char *what);

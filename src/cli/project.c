@@ -114,6 +114,7 @@ static void tell(int dir, const char *real, const struct project_seen *seen, con
     printf("wrote: " PROJECT_FILE "%s%s\n", trusted ? ", trusted as it is" : "",
            done->ignored ? "; .gitignore has a line for its backups" : "");
     tell_dangers(dir, real);
+    tell_volumes(real);
     auto_buf struct buf shown = BUF(5 * PATH_MAX);
     utf8_safe(&shown, str_of(real));
     printf(done->image ? "next:  pinfold build-base, once for all projects; pinfold build and pinfold shell, in %s\n"
@@ -351,6 +352,9 @@ static void shell_variables(struct ask *a)
     a->env[a->n_env++] =
         "PINFOLD_SETUP=unset PINFOLD_SETUP; [ -d " PROJECT_HISTORY
         " ] || { HISTFILE=${TMPDIR:-/tmp}/.history; history -r 2>&-; }; "
+        /* what was imported (pinfold volume import), where there is no history yet */
+        "[ ! -f " REMOTE_IN_BOX "/history ] || [ -s \"$HISTFILE\" ] || { cp " REMOTE_IN_BOX
+        "/history \"$HISTFILE.$$\" && mv \"$HISTFILE.$$\" \"$HISTFILE\" && history -r; } 2>&-; "
         "[ ! -x " REMOTE_IN_BOX "/bin/git ] || PATH=" REMOTE_IN_BOX
         "/bin:$PATH; shopt -s histappend; HISTSIZE=20000 HISTFILESIZE=50000; "
         "for f in 'ls=ls --color=auto' 'grep=grep --color=auto' 'freeclaude=claude --dangerously-skip-permissions'; "

@@ -48,6 +48,8 @@ int layer_share(const struct layer *l, int *ret_lock, struct err *e);
 /* Calls `each` with every layer of the state directory, which it closes; in no order. */
 int layer_each(const char *state, struct arena *mem, void (*each)(void *ctx, const struct layer *l), void *ctx,
                struct err *e);
+/* Whether a layer's directory can have this name. */
+bool layer_is_id(const char *name);
 /* Its lock, open, or -1 with errno; made where there is none. And which boot of the machine this is. */
 int layer_lock_file(int dir);
 int layer_boot(char boot[40]);

@@ -15,6 +15,7 @@
 #include "project/branch.h"
 #include "sys/file.h"
 #include "sys/remove.h"
+#include "sys/own_dirs.h"
 
 #define SHELVES "pinfold-shelves"
 #define PREFIX  "agent-sbx-repo-"
@@ -57,6 +58,9 @@ static bool is_own(const char *path)
 /* The parents are the user's as they are; what is ours is for the user alone. */
 static int make_ours(char *path, const char *from)
 {
+    const int allowed = own_dirs_allowed(path);
+    if (allowed < 0)
+        return allowed;
     for (char *at = path + 1; (at = strchr(at, '/')); at++) {
         *at = 0;
         bool made = mkdir(path, 0700) == 0;

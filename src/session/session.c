@@ -276,7 +276,6 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
         keep.box.explain_ctx = &monitoring;
         keep.box.lasting = NULL; /* the plan is asked while commands run */
     }
-    cow_notes(&keep.box, b->layer);
     keep.box.answer = inquiry_answer;
     keep.nested = nested_in_box();
     keep.box.answer_ctx = b->policy;
@@ -295,7 +294,10 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
     if (r < 0)
         return r;
     keep.box.moves = checker.socket;
+    struct layer_tending tending;
+    cow_beside(&keep.box, b->layer, &tending);
     r = sessiond_run(&keep, e);
+    layer_tend_end(&tending);
     moves_end(&checker);
     return r;
 }

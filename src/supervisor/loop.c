@@ -583,6 +583,9 @@ int loop(struct box *b)
         struct pollfd p[SLOTS];
         uint64_t now = now_us(), wake = fill_slots(b, p, now);
         struct timespec wait;
+        const bool idles = b->idles && b->stage < STAGE_ENDING;
+        if (idles)
+            wake = now;
         if (wake != NEVER) {
             uint64_t us = wake > now ? wake - now : 0;
             wait = (struct timespec){(time_t)(us / 1000000u), (long)(us % 1000000u) * 1000};
@@ -595,6 +598,8 @@ int loop(struct box *b)
                            SLOTS + 12);
         if (r < 0)
             return err_sys(b->err, ERR_BUG, -r, "cannot wait for the box");
+        if (r == 0 && idles)
+            b->idles = b->spec->idle(b->spec->idle_ctx);
         serve(b, p);
     }
     return 0;

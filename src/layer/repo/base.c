@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "layer/repo/repo.h"
+#include "layer/spare.h"
 #include "layer/text.h"
 #include "sys/fd.h"
 
@@ -28,11 +29,10 @@ static int copy_content(int git, int store)
     e = n == (long)before.size ? object_look(from, "", &after) : n < 0 ? (int)n : -ESTALE;
     if (e == 0 && (!object_untouched(&before, &after) || before.changed != after.changed))
         e = -ESTALE;
-    own_fd int to =
-        e < 0 ? e : sys_openat(store, REPO_BASE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    own_fd int to = e < 0 ? e : layer_write_over(store, REPO_BASE, room, (size_t)n);
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
                                       {before.modified / 1000000000, before.modified % 1000000000}};
-    e = to < 0 ? to : sys_write(to, room, (size_t)n) == n ? sys_utimensat(to, NULL, times, 0) : -ENOSPC;
+    e = to < 0 ? to : sys_utimensat(to, NULL, times, 0);
     free(room);
     return e;
 }
@@ -43,18 +43,27 @@ static void copy_index(int git, int store)
         (void)sys_unlinkat(store, REPO_BASE, 0);
 }
 
-void repo_remember(int store, int workspace, const struct layer_below *below, size_t n_below)
+static int remember_directory(int git, int store)
 {
     auto_buf struct buf line = BUF(LAYER_PATH_MAX);
     struct layer_object top;
-    own_fd int git = sys_openat(workspace, REPO_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    if (git < 0 || object_look(git, "", &top) < 0)
-        return;
+    int e = git < 0 ? git : object_look(git, "", &top);
+    if (e < 0)
+        return e;
     text_put_object(&line, &top);
     text_put_rest(&line, REPO_DIR);
-    own_fd int fd = sys_openat(store, REPO_BASE_DIR, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0 || !buf_ok(&line) || sys_write(fd, line.p, line.n) != (long)line.n)
+    own_fd int fd = buf_ok(&line) ? layer_write_over(store, REPO_BASE_DIR, line.p, line.n) : -ENOMEM;
+    return fd < 0 ? fd : 0;
+}
+
+void repo_remember(int store, int workspace, const struct layer_below *below, size_t n_below)
+{
+    own_fd int git = sys_openat(workspace, REPO_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (remember_directory(git, store) < 0) { /* the spare may have been a repository's layer */
         (void)sys_unlinkat(store, REPO_BASE_DIR, 0);
+        (void)sys_unlinkat(store, REPO_BASE, 0);
+        return;
+    }
     for (size_t i = 0; i < n_below; i++) {
         const char *name;
         struct layer_object other;
@@ -63,6 +72,8 @@ void repo_remember(int store, int workspace, const struct layer_below *below, si
             continue;
         if (object_is(&other, S_IFREG))
             copy_index(dir, store);
+        else
+            (void)sys_unlinkat(store, REPO_BASE, 0);
         return;
     }
     copy_index(git, store);

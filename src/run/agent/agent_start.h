@@ -52,5 +52,8 @@ int agent_start_merge(const char *name, const char *const *takes, char **ret, st
  * the host's login over theirs; `force`: also over what is there. Of the host nothing is written. `ret`: text to print, malloc()ed.
  */
 int agent_start_init(const char *name, bool auth, bool force, char **ret, struct pinfold_error *error);
+/* Settings that another tool has kept, in the directory `from`, into that layer where it has none; no login. `ret`: text to print, malloc()ed. */
+int agent_start_adopt(const char *name, const char *workspace, const char *from, char **ret,
+                      struct pinfold_error *error);
 /* Removes the login from that layer; until agent_start_init() with `auth` no box of this project gets it. */
 int agent_start_logout(const char *name, char **ret, struct pinfold_error *error);

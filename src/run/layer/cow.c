@@ -140,23 +140,6 @@ static void keep_waiting(const char *path, struct box_layer *ret)
     ret->all_waits_n += n;
 }
 
-/* By name what a box that changed nothing has left, which is the end of many runs: a fifth of the calls of remove_layer(). No box
-   reaches what overlayfs keeps in its work directory (open_work() in runtime/layer.c). */
-static bool remove_unused(const struct layer *l, const char *path)
-{
-    static const char *const made[] = {"work/work/incompat/volatile", "work/work/incompat", "work/work", "work"};
-    (void)unlinkat(l->dir, "record", 0);
-    (void)unlinkat(l->dir, "work/work/incompat/volatile/dirty", 0);
-    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
-        (void)unlinkat(l->dir, made[i], AT_REMOVEDIR);
-    /* Of a workspace that is a repository: repo_remember() has made both. */
-    if (unlinkat(l->dir, REPO_BASE_DIR, 0) == 0)
-        (void)unlinkat(l->dir, REPO_BASE, 0);
-    (void)unlinkat(l->dir, LAYER_VERIFY, 0);
-    (void)unlinkat(l->dir, "lock", 0);
-    return rmdir(path) == 0;
-}
-
 static void count_changes(const struct changes *all, struct box_layer *ret)
 {
     for (size_t i = 0; i < all->n; i++) {
@@ -283,9 +266,20 @@ static void watch_layer(void *ctx, int inotify, bool deep)
         watch_upper(upper, inotify, 0, &left);
 }
 
-void cow_notes(struct run_spec *spec, const struct layer *l)
+static bool tend(void *tending)
 {
-    if (!l || l->from) /* of a stacked layer the base is a layer's */
+    return layer_tend(tending);
+}
+
+void cow_beside(struct run_spec *spec, const struct layer *l, struct layer_tending *tending)
+{
+    *tending = LAYER_TENDING;
+    if (!l)
+        return;
+    tending->layer = l->dir;
+    spec->idle = tend;
+    spec->idle_ctx = tending;
+    if (l->from) /* of a stacked layer the base is a layer's */
         return;
     spec->meanwhile = note_base;
     spec->meanwhile_watch = watch_layer;
@@ -340,7 +334,7 @@ int cow_end(const struct pinfold_policy *p, const struct pinfold_run_options *o,
         return r;
     memcpy(ret->id, l->id, sizeof ret->id);
     if ((!l->name || (r < 0 && held->fresh)) && layer_drop_empty(l)) {
-        if (!remove_unused(l, held->path))
+        if (!layer_set_aside(l))
             remove_layer(l, held->path);
         ret->kept = false;
         layer_release(held);
