@@ -100,7 +100,9 @@ static size_t choose_options(const struct branch_script *s, struct pinfold_optio
 int branch_script_run(const struct branch_script *s, char *said, size_t room)
 {
     const struct branch_ask *a = s->ask;
-    struct pinfold_option options[PROJECT_OPTIONS + 3];
+    struct pinfold_option options[PROJECT_OPTIONS + 4];
+    char work[2 * PATH_MAX];
+    struct shelf shelf;
     char url[PROJECT_WORD + 32], checkout[PROJECT_WORD + 16] = "/workspace";
     auto_buf struct buf text = BUF(1u << 16);
     buf_text(&text, project_script("shelf"));
@@ -111,7 +113,16 @@ int branch_script_run(const struct branch_script *s, char *said, size_t room)
         if (s->box->options[i].value && strstr(s->box->options[i].value, ":/workspace/"))
             snprintf(checkout, sizeof checkout, "/workspace/%s", s->box->name);
     }
-    (void)choose_options(s, options);
+    const size_t n = choose_options(s, options);
+    int r = shelf_of(a->real, &shelf, a->why, a->room);
+    if (r < 0)
+        return r;
+    snprintf(work, sizeof work, "%s/work", shelf.top);
+    if (mkdir(work, 0700) < 0 && errno != EEXIST)
+        return refuse(a, errno, "cannot make '%s': %s", work, strerror(errno));
+    snprintf(work, sizeof work, "%s/work:/run/shelf-work", shelf.top);
+    options[n] = (struct pinfold_option){"mount", work};
+    options[n + 1] = (struct pinfold_option){0};
     const char *const argv[] = {"/bin/sh", "-c",        buf_cstr(&text), "pinfold", checkout, url,
                                 a->branch, s->box->cwd, a->real,         s->how,    NULL};
     const struct pinfold_policy_options po = {.size = sizeof po, .options = options, .cwd = a->real};
@@ -121,7 +132,7 @@ int branch_script_run(const struct branch_script *s, char *said, size_t room)
     struct pinfold_result *result;
     if (pinfold_policy_load(&po, &policy, &error) < 0)
         return refuse(a, EINVAL, "%s", error.text);
-    int r = pinfold_run(policy, &o, &result, &error);
+    r = pinfold_run(policy, &o, &result, &error);
     pinfold_policy_free(policy);
     if (r < 0)
         return refuse(a, EINVAL, "%s", error.text);

@@ -8,7 +8,7 @@ import subprocess
 import pf
 import verify
 
-EVERY = int(os.environ.get("PINFOLD_BRANCH_KILLS") or ("1" if os.environ.get("PINFOLD_TEST_ALL") == "1" else "11"))
+EVERY = int(os.environ.get("PINFOLD_BRANCH_KILLS") or ("5" if os.environ.get("PINFOLD_TEST_ALL") == "1" else "23"))
 
 
 def strike_program():
@@ -48,7 +48,7 @@ def at_each_call(s, _hand):
     def things():
         """What stays of a branch whose box has ended, without what git keeps."""
         with os.scandir(shelf) as entries:
-            names = {e.name: sorted(os.listdir(e.path)) if e.is_dir() and e.name != "shelf" else None for e in entries}
+            names = {e.name: sorted(os.listdir(e.path)) if e.is_dir() and e.name != "shelf" else None for e in entries if e.name != "making"}  # which tells the next that prepares of the kill
         listed = [(p["branch"], p["state"]) for p in json.loads(s.good(top, "list", "--json"))["projects"] if p.get("branch")]
         return names, listed, sorted(os.listdir(shelf + "/shelf/worktrees"))
 
