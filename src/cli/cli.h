@@ -187,6 +187,12 @@ int verb_image(struct ask *a); /* also build-base and build */
 /* project/import.c: volumes of the tool agent-sandbox. A line about those of this project on standard output, if there are any. */
 int volume_import(struct ask *a);
 void tell_volumes(const char *real);
+/* project/keys.c: an agent's variables with keys, if `argv` starts one that this session of a project has; false without memory. */
+bool keys_for_agent(struct ask *a, const char *session, const char *const *argv);
+/* The same for what is started in this shell: the line that starts it, or NULL if there are none. */
+const char *const *keys_for_shell(struct ask *a, const char *real, const char *shell);
+/* The checkout of the project whose session this process is about. */
+const char *shell_checkout(void);
 /* Builds the image of the project at this real path; STATUS_YES, or another with a message. */
 int image_of_project(const struct ask *a, const char *real);
 /* Whether this verb has the options for images that were said; false with a message. */

@@ -186,6 +186,11 @@ int verb_init(struct ask *a)
 static struct project_box used_box; /* of the session that this process is about, and the checkout */
 static char checkout[PATH_MAX];
 
+const char *shell_checkout(void)
+{
+    return checkout;
+}
+
 /* Agents that the project's session has (pinfold agent-init-config NAME), while it is started. */
 static struct agent_begun used_agents[PROJECT_AGENTS];
 static size_t n_used_agents;
@@ -350,8 +355,8 @@ static void shell_variables(struct ask *a)
     a->env[a->n_env++] = "HISTFILE=" PROJECT_HISTORY "/history";
     /* Once: what is the person's own stays. */
     a->env[a->n_env++] =
-        "PINFOLD_SETUP=unset PINFOLD_SETUP; [ -d " PROJECT_HISTORY
-        " ] || { HISTFILE=${TMPDIR:-/tmp}/.history; history -r 2>&-; }; "
+        "PINFOLD_SETUP=unset PINFOLD_SETUP; [ ! -p /dev/fd/9 ] || { eval \"$(cat <&9)\"; exec 9<&-; }; [ "
+        "-d " PROJECT_HISTORY " ] || { HISTFILE=${TMPDIR:-/tmp}/.history; history -r 2>&-; }; "
         /* what was imported (pinfold volume import), where there is no history yet */
         "[ ! -f " REMOTE_IN_BOX "/history ] || [ -s \"$HISTFILE\" ] || { cp " REMOTE_IN_BOX
         "/history \"$HISTFILE.$$\" && mv \"$HISTFILE.$$\" \"$HISTFILE\" && history -r; } 2>&-; "

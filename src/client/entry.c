@@ -46,6 +46,11 @@ bool entry_agent_known(const char *name)
     return agent_start_known(name);
 }
 
+bool entry_agent_keys(const char *name, struct agent_keys *ret)
+{
+    return agent_start_keys(name, ret);
+}
+
 bool entry_agent_owns(const char *name, const char *option)
 {
     return agent_start_owns(name, option);

@@ -11,6 +11,7 @@ bool entry_hidden(int argc, char **argv, int *ret_status);
 
 /* Agents by name: run/agent/agent_start.h says what they do. */
 bool entry_agent_known(const char *name);
+bool entry_agent_keys(const char *name, struct agent_keys *ret);
 bool entry_agent_owns(const char *name, const char *option);
 int entry_agent_begin(const struct agent_begin *ask, struct agent_begun *ret, struct pinfold_error *error);
 void entry_agent_end(struct agent_begun *b);

@@ -7,7 +7,7 @@
 #
 # Each branch's state is one commit, kept as refs/agent-sandbox/WORD: its tree is the files, its parents are the branch's commit and, if
 # it was not the same, the index. So what was imported is known, and nothing of it is lost with the branch's worktree.
-# shellcheck shell=sh disable=SC2154,SC2034
+# shellcheck shell=sh disable=SC2015,SC2154,SC2034
 old=/repo-import git=/repo-import/repo/.git
 og() { g --git-dir="$git" "$@"; }
 word_of() { printf %s "$1" | sed 's,[/[:space:]],__,g'; }

@@ -2,7 +2,7 @@
 # no network, and does not see the checkout. Whoever wrote into the volume made the archive: devices, sockets and FIFOs are left out, so
 # are links between files that lead outside, and of a repository all that would have git run or read something else. KIND: "branches",
 # or another, of which the files are all. Writes "note TEXT", and "why TEXT" before it fails.
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2015
 kind=$1
 unset TAR_OPTIONS
 LC_ALL=C
@@ -39,7 +39,7 @@ rm -rf $git/config $git/config.worktree $git/hooks $git/info $git/commondir $git
     [ "$format" != sha256 ] || printf '[extensions]\n\tobjectformat = sha256\n'
 } >$git/config
 [ ! -f $git/packed-refs ] || { grep -v ' refs/replace/' $git/packed-refs >$git/packed-refs.new && mv $git/packed-refs.new $git/packed-refs; }
-for at in $git/worktrees/*/; do
+for at in "$git"/worktrees/*/; do
     [ -d "$at" ] || continue
     rm -rf "${at}config.worktree" "${at}commondir"
     printf '../..\n' >"${at}commondir"

@@ -33,6 +33,13 @@ struct agent_begun {
 };
 /* Does one definition have that name, and can it be started by it? */
 bool agent_start_known(const char *name);
+/* The variables of the caller's that the definition passes (`pass`), for its program; false: there is no such agent. */
+enum { AGENT_KEYS = 16, AGENT_KEY = 64 };
+struct agent_keys {
+    char program[AGENT_KEY], names[AGENT_KEYS][AGENT_KEY];
+    size_t n;
+};
+bool agent_start_keys(const char *name, struct agent_keys *ret);
 /* Is this option (a whole word, "--x" or "--x=y") the agent's own, although pinfold has one of that name? */
 bool agent_start_owns(const char *name, const char *option);
 /* Prepares one box for the agent. `ret` is freed with agent_start_end(), also after the box. */
