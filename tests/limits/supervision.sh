@@ -136,17 +136,17 @@ timeout_asks_first() {
 
 memory_limit() {
     local said
-    said=$(box --memory 64M -- sh -c "echo begun; $(holding 300000000) | sleep 30; echo survived" 2>/dev/null)
+    said=$(box --memory 64M -- sh -c "echo begun; $(holding 300000000) | sleep 90; echo survived" 2>/dev/null)
     is $? 137
     is "$said" begun
     # pinfold itself is not among what the kernel ends (137 would be its status, too): it says what happened.
-    "$pinfold" run --memory 64M -- sh -c "$(holding 300000000) | sleep 30" 2>&1 | grep -q memory || echo "pinfold ended without a word"
+    "$pinfold" run --memory 64M -- sh -c "$(holding 300000000) | sleep 90" 2>&1 | grep -q memory || echo "pinfold ended without a word"
     is "$(box --memory 256M -- sh -c "$(holding 10000000) | wc -c")" 10000000
 }
 
 memory_limit_says_so_in_json() {
     local json
-    json=$(box --memory 64M --json -- sh -c "$(holding 300000000) | sleep 30")
+    json=$(box --memory 64M --json -- sh -c "$(holding 300000000) | sleep 90")
     case $json in
     *'"ended":"limit","limit":"memory"'*) ;;
     *) echo "$json" ;;
@@ -154,7 +154,7 @@ memory_limit_says_so_in_json() {
 }
 
 process_limit() {
-    box --pids 8 -- sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 60 & done; sleep 30; exit 1' >/dev/null 2>&1
+    box --pids 8 -- sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 90 & done; sleep 90; exit 1' >/dev/null 2>&1
     is $? 137
     box --pids 8 -- sh -c 'sleep 0.1 & sleep 0.1 & wait'
     is $? 0
