@@ -279,6 +279,8 @@ static void a_group_costs_little(void **state)
         box_result_free(&r);
     }
     print_message("best of %d runs: %.2f ms without, %.2f ms with limits\n", runs / 2, best[0], best[1]);
+    if (tries(60) < 60)
+        return; /* an emulated machine: what it takes says nothing, and few runs say less */
     /* 0.8 ms is what is promised; emulated and loaded machines get room for it. */
     assert_true(best[1] - best[0] < (place.kind == CGROUP_V2_SYSTEMD ? 500 : 20));
 }
