@@ -270,6 +270,24 @@ static void serve_remote(const struct ask *a, struct pinfold_policy *policy)
         complain("%s", why);
 }
 
+/* What is only explained is not made, so there must be something to explain. */
+static bool is_prepared(const char *branch)
+{
+    char why[PATH_MAX + 64], word[PROJECT_WORD], name[BRANCH_NAME_MAX + 1];
+    const char *reason = branch_refused(branch);
+    struct shelf shelf;
+    if (reason) {
+        complain("%s: '%.80s' cannot be a branch's name: %s", verb_said, branch, reason);
+        return false;
+    }
+    branch_word(branch, word);
+    if (shelf_of(checkout, &shelf, why, sizeof why) == 0 && branch_read(&shelf, word, name) == BRANCH_READY)
+        return true;
+    complain("%s: branch '%s' has no box here, and --explain makes none; make its worktree with: pinfold checkout '%s'",
+             verb_said, branch, branch);
+    return false;
+}
+
 /* Prepares the branch, if one was said, and the box. */
 static bool prepare(const struct ask *a, const char *real)
 {
@@ -277,8 +295,11 @@ static bool prepare(const struct ask *a, const char *real)
     snprintf(checkout, sizeof checkout, "%s", real);
     const struct branch_ask asked = {
         .real = checkout, .branch = a->branch, .say = a->quiet ? NULL : complain_line, .why = why, .room = sizeof why};
-    if ((a->branch && branch_provision(&asked) < 0) ||
-        project_box(checkout, a->branch, true, &used_box, why, sizeof why) < 0) {
+    const bool make = !a->explain;
+    if (a->branch && !make && !is_prepared(a->branch))
+        return false;
+    if ((a->branch && make && branch_provision(&asked) < 0) ||
+        project_box(checkout, a->branch, make, &used_box, why, sizeof why) < 0) {
         if (a->branch && strstr(why, " remap: ")) /* no option of these verbs lets it go */
             complain("%s: a branch's box shows its worktree at another path, which needs a mount, and nothing can be "
                      "mounted here (pinfold doctor says what would allow it); without --branch the box works in the "

@@ -92,6 +92,7 @@ static size_t choose_options(const struct branch_script *s, struct pinfold_optio
     snprintf(unpacked, sizeof unpacked, "%s:" IMPORT_IN_BOX, s->ask->unpacked ? s->ask->unpacked : "");
     if (s->ask->unpacked)
         ret[n++] = (struct pinfold_option){"mount", unpacked};
+    ret[n++] = (struct pinfold_option){"publish", "none"}; /* the ports are those of a session */
     ret[n++] = (struct pinfold_option){"guard", "off"};
     ret[n] = (struct pinfold_option){0};
     return n;
@@ -100,7 +101,7 @@ static size_t choose_options(const struct branch_script *s, struct pinfold_optio
 int branch_script_run(const struct branch_script *s, char *said, size_t room)
 {
     const struct branch_ask *a = s->ask;
-    struct pinfold_option options[PROJECT_OPTIONS + 4];
+    struct pinfold_option options[PROJECT_OPTIONS + 6];
     char work[2 * PATH_MAX];
     struct shelf shelf;
     char url[PROJECT_WORD + 32], checkout[PROJECT_WORD + 16] = "/workspace";

@@ -7,7 +7,7 @@ SEED_WORK='export HOME=/tmp; git config --global --add safe.directory "*"; git c
 [ -e /repo-shelf/repo/.git ] || git clone -q --no-checkout "file:///workspace/$NAME" /repo-shelf/repo
 git -C /repo-shelf/repo remote add host "file:///workspace/$NAME"
 for b in feature/one clean; do git -C /repo-shelf/repo worktree add -q -B $b /repo-shelf/worktrees/$(echo $b | sed s,/,__,g) origin/main; done
-cd /repo-shelf/worktrees/feature__one; echo two >a.txt; git commit -qam second; echo staged >s; git add s; echo loose >u; chmod 4755 u; mknod null c 1 3 2>/dev/null; mkfifo fifo; ln -s /etc/passwd link; ln u hard
+cd /repo-shelf/worktrees/feature__one; echo two >a.txt; git commit -qam second; echo staged >s; git add s; echo loose >u; chmod 4755 u; mknod null c 1 3 2>/dev/null || :; mkfifo fifo; ln -s /etc/passwd link; ln u hard
 printf "make of-the-tool\n" >/commandhistory/.bash_history; echo "# mine" >/home/node/.claude/CLAUDE.md; echo "{}" >/home/node/.claude/.credentials.json'
 
 t_volumes() {
@@ -25,7 +25,7 @@ t_volumes() {
     dir=$top pf_rc volume
     printed "agent-sbx-repo-$hash  *agent-sandbox's  *$top" || { echo "volume" && return; }
     dir=$top pf_rc volume import
-    [ $rc = 0 ] && printed 'branch feature/one: imported, 1 commit that no remote has, [67] changed files' && printed '^branch clean: imported' && printed 'history: imported' && printed 'CLAUDE.md was taken over' && printed 'credentials.json is a login and was not taken over' ||
+    [ $rc = 0 ] && printed 'branch feature/one: imported, 1 commit that no remote has, 4 changed files' && printed '^branch clean: imported' && printed 'history: imported' && printed 'CLAUDE.md was taken over' && printed 'credentials.json is a login and was not taken over' ||
         { echo "import: status $rc" && return; }
     printed "$engine volume rm agent-sbx-repo-$hash" || { echo "how the volumes are removed" && return; }
     word=$shelf/shelf/worktrees/feature__one

@@ -235,6 +235,17 @@ static void project_may_lose(struct pinfold_error *error)
                  "%s may_lose: [%s] in .pinfold/policy.yaml, then pinfold trust .", offer, buf_cstr(&words));
 }
 
+/* A port has one owner: two boxes of a project cannot have what its policy publishes. */
+static void project_port_taken(struct pinfold_error *error)
+{
+    char *at = strstr(error->text, "choose another with --publish");
+    if (at && strstr(error->text, " is in use on "))
+        snprintf(
+            at, sizeof error->text - (size_t)(at - error->text),
+            "if another box of the project has it (pinfold list), stop that one; or take the port out of net.publish, "
+            "and give it to the box that needs it: pinfold run --publish PORT");
+}
+
 static int ensure(struct ask *a, const char *name, struct pinfold_session **ret, struct pinfold_error *error)
 {
     struct pinfold_session_options o = session_options(a, name);
@@ -253,7 +264,7 @@ static int ensure(struct ask *a, const char *name, struct pinfold_session **ret,
     if (r == -ESTALE && a->ensured)
         project_stop_first(a, error);
     if (r < 0 && a->ensured)
-        project_may_lose(error);
+        project_may_lose(error), project_port_taken(error);
     if (r == 0 && a->ensured)
         a->ensured(a, policy);
     pinfold_policy_free(policy);
