@@ -313,7 +313,7 @@ int make_private_directories(const char *path, struct err *e)
 {
     char why[PATH_MAX];
     const int r = own_dirs_make(path);
-    if (r == 0 || r == -EROFS) /* whoever opens it says more */
+    if (r == 0)
         return 0;
     if (own_dirs_why(path, why, sizeof why)[0]) {
         err_say(e, ERR_SYSTEM, "cannot create '%s': %s", path, why);
