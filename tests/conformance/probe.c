@@ -176,6 +176,7 @@ static int do_memory(char **word)
     return say("had");
 }
 
+/* As many as asked for; that many as the second word says are too many, and wait for being ended. */
 static int do_forks(char **word)
 {
     int made = 0;
@@ -189,7 +190,7 @@ static int do_forks(char **word)
     }
     printf("%d\n", made);
     fflush(stdout);
-    sleep(2);
+    sleep(made >= atoi(word[1]) ? 90 : 0);
     return 0;
 }
 
@@ -227,7 +228,7 @@ int main(int argc, char **argv)
     } all[] = {
         {"connect", 2, do_connect}, {"udp", 2, do_udp},           {"proxy", 3, do_proxy},   {"resolve", 1, do_resolve},
         {"unix", 1, do_unix},       {"own-unix", 1, do_own_unix}, {"listen", 2, do_listen}, {"fds", 0, do_fds},
-        {"memory", 2, do_memory},   {"forks", 1, do_forks},       {"burn", 1, do_burn},     {"spend", 1, do_spend},
+        {"memory", 2, do_memory},   {"forks", 2, do_forks},       {"burn", 1, do_burn},     {"spend", 1, do_spend},
         {"socket", 3, do_socket},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

@@ -32,8 +32,8 @@ step inside '^done$' 0 pinfold run -- python3 /opt/tests/inside.py "$tier"
 [ "$(grep -vc '^pinfold: ' "$said")" = 1 ] || { echo "FAIL inside-holds:" && sed 's/^/  | /' "$said"; }
 rm -rf "${work:?}"/* && mkdir -p .git/hooks
 step says '.envrc. denied .*allow this name with --guard-allow' 2 pinfold run -- sh -c 'echo x >.envrc'
-step timeout 'ran longer than 1.0 s' 124 pinfold run --timeout 1s -- sleep 30
-step memory 'used more than 64M' 137 pinfold run --memory 64M -- python3 -c 'x = b"x" * 300000000; import time; time.sleep(20)'
+step timeout 'ran longer than 1.0 s' 124 pinfold run --timeout 1s -- sleep 110
+step memory 'used more than 64M' 137 pinfold run --memory 64M -- python3 -c 'x = b"x" * 300000000; import time; time.sleep(90)'
 step status '^$|^pinfold' 7 pinfold run -- sh -c 'echo; exit 7'
 step terminal '/dev/pts|/dev/tty|not a tty' 1 script -qec 'pinfold run -- tty; exit 1' /dev/null
 step session-start 'nothing' 0 pinfold session start one

@@ -66,6 +66,31 @@ def no_mounts_beside():
             libc.umount2(place.encode(), 2)  # MNT_DETACH
 
 
+def in_memory():
+    """A place for scenes: as root in memory, in mounts of this process's own. Where a disk is told of each block that is free again, what a
+    suite makes and removes takes more time than its boxes. It is not below /var/lib, where mounts change how a box is made. On the disk it
+    is for whoever else, and with PINFOLD_TEST_ALL=1."""
+    place = "/var/local"
+    own_mounts()
+    if not IS_ROOT or os.environ.get("PINFOLD_TEST_ALL") == "1" or not os.path.isdir(place):
+        return SCRATCH
+    return place if run(["mount", "-t", "tmpfs", "-o", "mode=755,size=4g", "none", place]).status == 0 else SCRATCH
+
+
+def each_on_its_own():
+    """(user, place for scenes): the ordinary user's on the disk, root's beside it in memory."""
+    disk, memory = SCRATCH, in_memory()
+    return [(user, disk if user.label == users()[-1].label else memory) for user in users()]
+
+
+def alone(user, place):
+    """As root, words to put before a command of this user's: `place` is a file system of its own for it, where nobody else writes. What is
+    free there is what --disk is measured by."""
+    become = ["setpriv", f"--reuid={user.uid}", f"--regid={user.gid}", "--clear-groups"] if user.uid else []
+    mount = f"mount -t tmpfs -o mode=755,uid={user.uid},gid={user.gid} none \"$0\" && cd \"$0\" && exec \"$@\""
+    return ["unshare", "--mount", "sh", "-c", mount, place, *become] if IS_ROOT else []
+
+
 def users():
     """Root and the ordinary user where we are root; otherwise ourselves."""
     return [User("root"), User(TEST_USER)] if IS_ROOT and TEST_USER else [User("")]

@@ -118,7 +118,7 @@ ROWS = {  # by the entry without its last slash
                               "cargo init -q --name x .; cargo build -q --offline"),
     ".cargo/config": Row("cargo", "mkdir -p .cargo; printf '#!/bin/sh\\ntouch %s\\nexec \"$@\"\\n' $RAN > w; chmod +x w; printf '[build]\\nrustc-wrapper = \"%s\"\\n' $PWD/w > .cargo/config",
                          "cargo init -q --name x .; cargo build -q --offline"),
-    ".bazelrc": Row("bazel", SCRIPT + "; echo build --workspace_status_command=$PWD/s > .bazelrc", "touch WORKSPACE; echo 'filegroup(name = \"a\")' > BUILD; bazel --batch build //:a"),
+    ".bazelrc": Row("bazel", SCRIPT + "; echo build --workspace_status_command=$PWD/s > .bazelrc", "touch WORKSPACE; echo 'filegroup(name = \"a\")' > BUILD; bazel --batch --host_jvm_args=-XX:TieredStopAtLevel=1 --host_jvm_args=-XX:+UseSerialGC build //:a"),
     "tools/bazel": Row("bazel", SCRIPT + "; mkdir tools; mv s tools/bazel", "touch WORKSPACE; bazel version"),
     ".mvn/jvm.config": Row("mvn", "mkdir .mvn; echo -Xlog:gc:file=$RAN > .mvn/jvm.config", POM),
     ".mvn/maven.config": Row("mvn", "mkdir .mvn; printf -- '-l\\n%s\\n' $RAN > .mvn/maven.config", POM),

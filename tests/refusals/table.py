@@ -132,8 +132,8 @@ def others(p):
         "performance events": ([], py(SYSCALL, p.nr["perf_event_open"], "0", "0", "0", "0", "0"), ("syscall", "call", "perf_event_open", "filter"), "person"),
         "a kind of socket": ([], py(SOCKET, "40", "1"), ("syscall", "call", "socket(40, 1)", "filter"), "person"),
         "the kernel's cryptography": ([], py(SOCKET, "38", "5"), ("syscall", "call", "socket(38, 5)", "filter"), "person"),
-        "time": (["--timeout", "1s"], ["sleep", "20"], ("limit", "timeout", "", "limits.timeout"), "any"),
-        "memory": (["--memory", "64M"], py("x = bytearray(300 << 20); import time; time.sleep(3)"), ("limit", "memory", "", "limits.memory"), "any"),
+        "time": (["--timeout", "1s"], ["sleep", "170"], ("limit", "timeout", "", "limits.timeout"), "any"),
+        "memory": (["--memory", "64M"], py("x = bytearray(300 << 20); import time; time.sleep(90)"), ("limit", "memory", "", "limits.memory"), "any"),
         "output": (["--output", "1K"], ["sh", "-c", "while :; do echo 0123456789; done"], ("limit", "output", "", "limits.output"), "any"),
     }
 

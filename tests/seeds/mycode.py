@@ -60,9 +60,9 @@ row("profile-for-firejail-is-named", NATIVE + "true", 0, r"not enforced: profile
 
 # ---- ResourceLimits
 row("memory", NATIVE + "python3 -c 'x = b\"x\" * (1 << 30)'", 137, r"memory: the box used more than 512M", files=said(), needs="python3")
-row("processes", NATIVE + "sh -c 'i=0; while [ $i -lt 80 ]; do sleep 5 & i=$((i + 1)); done; wait; echo all'", 137, r"processes: the box made more than 50", files=said())
-row("timeout", "run --engine native " + SETTINGS + " --timeout 1s -- sleep 9", 124, r"timeout: the command ran longer than 1\.0 s", files=said())
-row("disk", NATIVE + "sh -c 'head -c 40M /dev/zero >/tmp/big; exit 3'", 3, r"No space left|disk: the box", files=said(DEFAULT.replace("1024", "16")))
+row("processes", NATIVE + "sh -c 'i=0; while [ $i -lt 80 ]; do sleep 90 & i=$((i + 1)); done; wait; echo all'", 137, r"processes: the box made more than 50", files=said())
+row("timeout", "run --engine native " + SETTINGS + " --timeout 1s -- sleep 110", 124, r"timeout: the command ran longer than 1\.0 s", files=said())
+row("disk", NATIVE + "sh -c 'head -c 40M /dev/zero >/tmp/big; exit 3'", 3, r"No space left|disk: the box", files=said(DEFAULT.replace("1024", "16")), alone=True)
 row("processor", NATIVE + "python3 -c 'import time\nb = time.process_time(); e = time.monotonic() + 2\nwhile time.monotonic() < e: pass\nprint(\"half\" if time.process_time() - b < 1.5 else \"more\")'",
     0, "^half$", files=said(), needs="python3")
 
@@ -98,7 +98,7 @@ def bash_tool(scene):
     scene.put("work/sub/there", "")
     words = ["run", "--json", "--engine", "native", "--from", "mycode", "--settings", scene.path + "/mycode.json", "--cwd", scene.work + "/sub"]
     here = json.loads(scene.pinfold(*words, "--", "sh", "-c", "pwd; ls").out)
-    late = json.loads(scene.pinfold(*words, "--timeout", "500ms", "--", "sleep", "9").out)
+    late = json.loads(scene.pinfold(*words, "--timeout", "500ms", "--", "sleep", "110").out)
     if here["stdout"] != scene.work + "/sub\nthere\n":
         return str(here)
     return "" if late["ended"] == "timeout" and late["usage"]["wall_ms"] >= 500 else str(late)

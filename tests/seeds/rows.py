@@ -17,6 +17,7 @@ class Row:
     never: tuple = ()
     files: dict = dataclasses.field(default_factory=dict)  # name below the scene: text, with the same places filled in
     before: str = ""        # for a shell in the workspace, outside
+    alone: bool = False     # the workspace is a file system of its own, empty
     after: str = ""         # likewise; prints what is wrong
     cwd: str = "{work}"
     env: dict = dataclasses.field(default_factory=dict)
@@ -79,8 +80,9 @@ class Scene:
     def shell(self, script):
         return pf.run(["sh", "-c", self.fill(script)], self.user, cwd=self.work, env=self.environment())
 
-    def pinfold(self, *words, cwd=None, env=None, stdin=b"", limit=120):
-        return pf.run([pf.PINFOLD, *words], self.user, cwd=cwd or self.work, env=self.environment(**(env or {})), stdin=stdin, limit=limit)
+    def pinfold(self, *words, cwd=None, env=None, stdin=b"", limit=120, alone=False):
+        own = pf.alone(self.user, self.work) if alone else []
+        return pf.run([*own, pf.PINFOLD, *words], None if own else self.user, cwd=cwd or self.work, env=self.environment(**(env or {})), stdin=stdin, limit=limit)
 
 
 def outcome(row, scene):
@@ -90,7 +92,7 @@ def outcome(row, scene):
     if row.before:
         scene.shell(row.before)
     began = time.monotonic()
-    done = scene.pinfold(*shlex.split(scene.fill(row.words)), cwd=scene.fill(row.cwd), env=row.env, stdin=row.stdin.encode(), limit=row.seconds)
+    done = scene.pinfold(*shlex.split(scene.fill(row.words)), cwd=scene.fill(row.cwd), env=row.env, stdin=row.stdin.encode(), limit=row.seconds, alone=row.alone)
     text = done.text()
     if done.late:
         return f"took more than {time.monotonic() - began:.0f} s"
