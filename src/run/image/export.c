@@ -47,13 +47,13 @@ static int exporting_begin(struct exporting *x, bool podman, struct err *e)
 
 /* ---- which there are ---- */
 
-struct volumes {
+struct volume_list {
     const char *prefix;
     struct volume_found *all;
     size_t n, room;
 };
 
-static void put_volume(struct volumes *v, struct str name, bool podman)
+static void put_volume(struct volume_list *v, struct str name, bool podman)
 {
     if (v->n == v->room || name.n >= VOLUME_NAME || !str_starts(name, str_of(v->prefix)) || memchr(name.p, 0, name.n))
         return;
@@ -69,7 +69,7 @@ static struct str export_text(const struct node *map, const char *key)
     return n && n->kind == NODE_SCALAR ? n->text : (struct str){0};
 }
 
-static void find_docker(struct volumes *v, struct arena *mem, int patience_ms)
+static void find_docker(struct volume_list *v, struct arena *mem, int patience_ms)
 {
     struct exporting x = {.mem = mem};
     struct err ignored = {0};
@@ -129,7 +129,7 @@ static const char *podman_storage(struct arena *mem)
                                   : NULL;
 }
 
-static void find_podman(struct volumes *v, struct arena *mem)
+static void find_podman(struct volume_list *v, struct arena *mem)
 {
     const char *storage = podman_storage(mem), *path = storage ? arena_printf(mem, "%s/volumes", storage) : NULL;
     struct dirent **names = NULL;
@@ -144,7 +144,7 @@ static void find_podman(struct volumes *v, struct arena *mem)
 size_t volumes_find(const char *prefix, int patience_ms, struct volume_found *ret, size_t room)
 {
     auto_arena struct arena *mem = arena_new(EXPORT_ARENA);
-    struct volumes v = {.prefix = prefix, .all = ret, .room = room};
+    struct volume_list v = {.prefix = prefix, .all = ret, .room = room};
     if (mem) {
         find_docker(&v, mem, patience_ms);
         find_podman(&v, mem);
