@@ -108,37 +108,51 @@ static const char *storage_value(struct arena *mem, const char *path, const char
     return found;
 }
 
-static const char *podman_storage(struct arena *mem)
+/* Where podman may have its storage: which of these counts for an ordinary user differs by its version. */
+static void podman_storages(struct arena *mem, const char *ret[4])
 {
     const char *said = getenv("CONTAINERS_STORAGE_CONF"), *home = getenv("HOME"), *data = getenv("XDG_DATA_HOME"),
-               *config = getenv("XDG_CONFIG_HOME"), *found = NULL;
+               *config = getenv("XDG_CONFIG_HOME"), *conf = "/etc/containers/storage.conf";
+    const bool root = geteuid() == 0;
     if (said && said[0])
-        found = storage_value(mem, said, "graphroot");
-    else if (geteuid() == 0)
-        found = storage_value(mem, "/etc/containers/storage.conf", "graphroot");
-    else if (home)
-        found =
-            storage_value(mem,
-                          config && config[0] == '/' ? arena_printf(mem, "%s/containers/storage.conf", config)
-                                                     : arena_printf(mem, "%s/.config/containers/storage.conf", home),
-                          "graphroot");
-    if (found || geteuid() == 0)
-        return found ? found : "/var/lib/containers/storage";
-    return data && data[0] == '/' ? arena_printf(mem, "%s/containers/storage", data)
-           : home                 ? arena_printf(mem, "%s/.local/share/containers/storage", home)
-                                  : NULL;
+        conf = said;
+    else if (!root && config && config[0] == '/')
+        conf = arena_printf(mem, "%s/containers/storage.conf", config);
+    else if (!root && home)
+        conf = arena_printf(mem, "%s/.config/containers/storage.conf", home);
+    ret[0] = conf ? storage_value(mem, conf, "graphroot") : NULL;
+    ret[1] = conf && !root ? storage_value(mem, conf, "rootless_storage_path") : NULL;
+    ret[2] = root                     ? (ret[0] ? NULL : "/var/lib/containers/storage")
+             : data && data[0] == '/' ? arena_printf(mem, "%s/containers/storage", data)
+             : home && home[0] == '/' ? arena_printf(mem, "%s/.local/share/containers/storage", home)
+                                      : NULL;
+    ret[3] = NULL;
+}
+
+static bool is_found(const struct volume_list *v, const char *name)
+{
+    for (size_t i = 0; i < v->n; i++) {
+        if (v->all[i].podman && same(v->all[i].name, name))
+            return true;
+    }
+    return false;
 }
 
 static void find_podman(struct volume_list *v, struct arena *mem)
 {
-    const char *storage = podman_storage(mem), *path = storage ? arena_printf(mem, "%s/volumes", storage) : NULL;
-    struct dirent **names = NULL;
-    int n = path ? scandir(path, &names, NULL, alphasort) : -1;
-    for (int i = 0; i < n; i++) {
-        put_volume(v, str_of(names[i]->d_name), true);
-        free(names[i]);
+    const char *storages[4];
+    podman_storages(mem, storages);
+    for (size_t k = 0; k < sizeof storages / sizeof *storages; k++) {
+        const char *path = storages[k] ? arena_printf(mem, "%s/volumes", storages[k]) : NULL;
+        struct dirent **names = NULL;
+        int n = path ? scandir(path, &names, NULL, alphasort) : -1;
+        for (int i = 0; i < n; i++) {
+            if (!is_found(v, names[i]->d_name))
+                put_volume(v, str_of(names[i]->d_name), true);
+            free(names[i]);
+        }
+        free(names);
     }
-    free(names);
 }
 
 size_t volumes_find(const char *prefix, int patience_ms, struct volume_found *ret, size_t room)
