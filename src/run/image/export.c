@@ -27,8 +27,8 @@
 #include "run/world.h"
 #include "sys/remove.h"
 
-#define EXPORT_LABEL CONTAINER_LABEL ".export"
-#define EXPORT_PLACE "/volume" /* in the container */
+#define EXPORT_LABEL "io.pinfold.export" /* CONTAINER_LABEL.export */
+#define EXPORT_PLACE "/volume"           /* in the container */
 
 enum { EXPORT_ARENA = 16 << 20, EXPORT_LISTED = 8 << 20, EXPORT_EMPTY_TAR = 1024, EXPORT_CONF = 1 << 16 };
 
@@ -55,7 +55,8 @@ struct volume_list {
 
 static void put_volume(struct volume_list *v, struct str name, bool podman)
 {
-    if (v->n == v->room || name.n >= VOLUME_NAME || !str_starts(name, str_of(v->prefix)) || memchr(name.p, 0, name.n))
+    if (v->n == v->room || !name.n || name.n >= VOLUME_NAME || !str_starts(name, str_of(v->prefix)) ||
+        memchr(name.p, 0, name.n))
         return;
     struct volume_found *one = &v->all[v->n++];
     memcpy(one->name, name.p, name.n);
@@ -245,7 +246,8 @@ static const char *empty_image(struct exporting *x, struct err *e)
     }
     const char *file = arena_printf(x->mem, "%s/empty.tar", dir), *id = NULL;
     auto_fd int fd = file ? open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
-    const char *const words[] = {"import", "--change", "LABEL " EXPORT_LABEL "=1", file, NULL};
+    static const char label[] = "LABEL " EXPORT_LABEL "=1";
+    const char *const words[] = {"import", "--change", label, file, NULL};
     if (fd < 0 || fd_write_all(fd, zeros, sizeof zeros) < 0)
         (void)err_sys(e, ERR_SYSTEM, errno, "cannot write '%s'", file ? file : dir);
     else
@@ -257,7 +259,8 @@ static const char *empty_image(struct exporting *x, struct err *e)
 /* Images that killed processes left; one in use stays. */
 static void sweep_images(struct exporting *x, const char *own)
 {
-    static const char *const words[] = {"images", "--quiet", "--no-trunc", "--filter", "label=" EXPORT_LABEL, NULL};
+    static const char label[] = "label=" EXPORT_LABEL;
+    static const char *const words[] = {"images", "--quiet", "--no-trunc", "--filter", label, NULL};
     auto_buf struct buf out = BUF(1 << 20), said = BUF(65536);
     if (container_client(&x->ask, words, CONTAINER_PATIENCE_MS, &out, &said) < 0)
         return;
