@@ -27,7 +27,7 @@ t_volumes() {
     dir=$top pf_rc volume import
     [ $rc = 0 ] && printed 'branch feature/one: imported, 1 commit that no remote has, 4 changed files' && printed '^branch clean: imported' && printed 'history: imported' && printed 'CLAUDE.md was taken over' && printed 'credentials.json is a login and was not taken over' ||
         { echo "import: status $rc" && return; }
-    printed "$engine volume rm agent-sbx-repo-$hash" || { echo "how the volumes are removed" && return; }
+    printed "$engine volume rm .*agent-sbx-repo-$hash" || { echo "how the volumes are removed" && return; }
     word=$shelf/shelf/worktrees/feature__one
     [ "$(cat "$word/u" "$word/a.txt" "$shelf/remote/.bind/history")" = "$(printf 'loose\ntwo\nmake of-the-tool')" ] && [ "$(readlink "$word/link")" = /etc/passwd ] || { echo "what came along" && return; }
     [ ! -e "$word/null" ] && [ ! -e "$word/fifo" ] && [ ! -u "$word/u" ] && [ "$(stat -c %U "$word/u")" = "$(as "$who" id -un)" ] || { echo "a device, a FIFO, a setuid file or another owner" && return; }

@@ -43,14 +43,15 @@ int import_begin(struct import *m)
 
 void import_end(struct import *m)
 {
-    char branches[PATH_MAX + 16];
+    char branches[PATH_MAX + 16], socket[PATH_MAX + 32];
     if (m->held < 0)
         return;
     shelf_scratch_end(&m->shelf, m->scratch);
     m->held = close_fd(m->held);
-    /* What import_look() made for a project that gets no branch. */
+    /* What import_look() made for a project that gets no branch, unless a session began with it meanwhile. */
     snprintf(branches, sizeof branches, "%s/branches", m->shelf.top);
-    if (m->fresh && (rmdir(branches) == 0 || errno == ENOENT))
+    snprintf(socket, sizeof socket, "%s/remote/.bind/socket", m->shelf.top);
+    if (m->fresh && access(socket, F_OK) < 0 && (rmdir(branches) == 0 || errno == ENOENT))
         shelf_remove(&m->shelf);
 }
 
@@ -167,8 +168,8 @@ int import_look(struct import *m, const char *directory, const char *only)
 
 int import_branch(struct import *m, const char *directory, const char *name)
 {
-    const struct branch_ask a = {
-        .real = m->real, .branch = name, .why = m->why, .room = m->room, .unpacked = directory};
+    static struct branch_ask a; /* it is still known to what goes by it when this returns */
+    a = (struct branch_ask){.real = m->real, .branch = name, .why = m->why, .room = m->room, .unpacked = directory};
     return branch_provision(&a);
 }
 

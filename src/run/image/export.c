@@ -27,8 +27,8 @@
 #include "run/world.h"
 #include "sys/remove.h"
 
-#define EXPORT_LABEL CONTAINER_LABEL ".export"
-#define EXPORT_PLACE "/volume" /* in the container */
+#define EXPORT_LABEL "io.pinfold.export" /* CONTAINER_LABEL.export */
+#define EXPORT_PLACE "/volume"           /* in the container */
 
 enum { EXPORT_ARENA = 16 << 20, EXPORT_LISTED = 8 << 20, EXPORT_EMPTY_TAR = 1024, EXPORT_CONF = 1 << 16 };
 
@@ -47,15 +47,16 @@ static int exporting_begin(struct exporting *x, bool podman, struct err *e)
 
 /* ---- which there are ---- */
 
-struct volumes {
+struct volume_list {
     const char *prefix;
     struct volume_found *all;
     size_t n, room;
 };
 
-static void put_volume(struct volumes *v, struct str name, bool podman)
+static void put_volume(struct volume_list *v, struct str name, bool podman)
 {
-    if (v->n == v->room || name.n >= VOLUME_NAME || !str_starts(name, str_of(v->prefix)) || memchr(name.p, 0, name.n))
+    if (v->n == v->room || !name.n || name.n >= VOLUME_NAME || !str_starts(name, str_of(v->prefix)) ||
+        memchr(name.p, 0, name.n))
         return;
     struct volume_found *one = &v->all[v->n++];
     memcpy(one->name, name.p, name.n);
@@ -69,7 +70,7 @@ static struct str export_text(const struct node *map, const char *key)
     return n && n->kind == NODE_SCALAR ? n->text : (struct str){0};
 }
 
-static void find_docker(struct volumes *v, struct arena *mem, int patience_ms)
+static void find_docker(struct volume_list *v, struct arena *mem, int patience_ms)
 {
     struct exporting x = {.mem = mem};
     struct err ignored = {0};
@@ -108,43 +109,57 @@ static const char *storage_value(struct arena *mem, const char *path, const char
     return found;
 }
 
-static const char *podman_storage(struct arena *mem)
+/* Where podman may have its storage: which of these counts for an ordinary user differs by its version. */
+static void podman_storages(struct arena *mem, const char *ret[4])
 {
     const char *said = getenv("CONTAINERS_STORAGE_CONF"), *home = getenv("HOME"), *data = getenv("XDG_DATA_HOME"),
-               *config = getenv("XDG_CONFIG_HOME"), *found = NULL;
+               *config = getenv("XDG_CONFIG_HOME"), *conf = "/etc/containers/storage.conf";
+    const bool root = geteuid() == 0;
     if (said && said[0])
-        found = storage_value(mem, said, "graphroot");
-    else if (geteuid() == 0)
-        found = storage_value(mem, "/etc/containers/storage.conf", "graphroot");
-    else if (home)
-        found =
-            storage_value(mem,
-                          config && config[0] == '/' ? arena_printf(mem, "%s/containers/storage.conf", config)
-                                                     : arena_printf(mem, "%s/.config/containers/storage.conf", home),
-                          "graphroot");
-    if (found || geteuid() == 0)
-        return found ? found : "/var/lib/containers/storage";
-    return data && data[0] == '/' ? arena_printf(mem, "%s/containers/storage", data)
-           : home                 ? arena_printf(mem, "%s/.local/share/containers/storage", home)
-                                  : NULL;
+        conf = said;
+    else if (!root && config && config[0] == '/')
+        conf = arena_printf(mem, "%s/containers/storage.conf", config);
+    else if (!root && home)
+        conf = arena_printf(mem, "%s/.config/containers/storage.conf", home);
+    ret[0] = conf ? storage_value(mem, conf, "graphroot") : NULL;
+    ret[1] = conf && !root ? storage_value(mem, conf, "rootless_storage_path") : NULL;
+    ret[2] = root                     ? (ret[0] ? NULL : "/var/lib/containers/storage")
+             : data && data[0] == '/' ? arena_printf(mem, "%s/containers/storage", data)
+             : home && home[0] == '/' ? arena_printf(mem, "%s/.local/share/containers/storage", home)
+                                      : NULL;
+    ret[3] = NULL;
 }
 
-static void find_podman(struct volumes *v, struct arena *mem)
+static bool is_found(const struct volume_list *v, const char *name)
 {
-    const char *storage = podman_storage(mem), *path = storage ? arena_printf(mem, "%s/volumes", storage) : NULL;
-    struct dirent **names = NULL;
-    int n = path ? scandir(path, &names, NULL, alphasort) : -1;
-    for (int i = 0; i < n; i++) {
-        put_volume(v, str_of(names[i]->d_name), true);
-        free(names[i]);
+    for (size_t i = 0; i < v->n; i++) {
+        if (v->all[i].podman && same(v->all[i].name, name))
+            return true;
     }
-    free(names);
+    return false;
+}
+
+static void find_podman(struct volume_list *v, struct arena *mem)
+{
+    const char *storages[4];
+    podman_storages(mem, storages);
+    for (size_t k = 0; k < sizeof storages / sizeof *storages; k++) {
+        const char *path = storages[k] ? arena_printf(mem, "%s/volumes", storages[k]) : NULL;
+        struct dirent **names = NULL;
+        int n = path ? scandir(path, &names, NULL, alphasort) : -1;
+        for (int i = 0; i < n; i++) {
+            if (!is_found(v, names[i]->d_name))
+                put_volume(v, str_of(names[i]->d_name), true);
+            free(names[i]);
+        }
+        free(names);
+    }
 }
 
 size_t volumes_find(const char *prefix, int patience_ms, struct volume_found *ret, size_t room)
 {
     auto_arena struct arena *mem = arena_new(EXPORT_ARENA);
-    struct volumes v = {.prefix = prefix, .all = ret, .room = room};
+    struct volume_list v = {.prefix = prefix, .all = ret, .room = room};
     if (mem) {
         find_docker(&v, mem, patience_ms);
         find_podman(&v, mem);
@@ -231,7 +246,8 @@ static const char *empty_image(struct exporting *x, struct err *e)
     }
     const char *file = arena_printf(x->mem, "%s/empty.tar", dir), *id = NULL;
     auto_fd int fd = file ? open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
-    const char *const words[] = {"import", "--change", "LABEL " EXPORT_LABEL "=1", file, NULL};
+    static const char label[] = "LABEL " EXPORT_LABEL "=1";
+    const char *const words[] = {"import", "--change", label, file, NULL};
     if (fd < 0 || fd_write_all(fd, zeros, sizeof zeros) < 0)
         (void)err_sys(e, ERR_SYSTEM, errno, "cannot write '%s'", file ? file : dir);
     else
@@ -243,7 +259,8 @@ static const char *empty_image(struct exporting *x, struct err *e)
 /* Images that killed processes left; one in use stays. */
 static void sweep_images(struct exporting *x, const char *own)
 {
-    static const char *const words[] = {"images", "--quiet", "--no-trunc", "--filter", "label=" EXPORT_LABEL, NULL};
+    static const char label[] = "label=" EXPORT_LABEL;
+    static const char *const words[] = {"images", "--quiet", "--no-trunc", "--filter", label, NULL};
     auto_buf struct buf out = BUF(1 << 20), said = BUF(65536);
     if (container_client(&x->ask, words, CONTAINER_PATIENCE_MS, &out, &said) < 0)
         return;
