@@ -11,6 +11,7 @@ cc -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -static "$here/spawn.c" -o
 cc -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -static "$here/spew.c" -o "$out/spew"
 cc -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -static "$here/create.c" -o "$out/create"
 musl-gcc -idirafter /usr/include -idirafter "/usr/include/$(uname -m)-linux-gnu" -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -static "$here/tunnels.c" -o "$out/tunnels"
+musl-gcc -idirafter /usr/include -idirafter "/usr/include/$(uname -m)-linux-gnu" -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -static "$here/enter.c" -o "$out/enter"
 # `true` three ways: what a program costs by itself is part of every cold start.
 printf 'int main(void) { return 0; }\n' >"$out/true.c"
 musl-gcc -O2 -static "$out/true.c" -o "$out/true"

@@ -99,12 +99,23 @@ fail_log() { # what, log
     exit 1
 }
 
+# ---- whatever runs in the background: ended whole when this is ended
+under() { # seconds, program...
+    local child=
+    trap '[ -z "$child" ] || { kill "$child"; wait "$child"; }; exit 143' TERM
+    python3 tests/lib/suite.py "$@" &
+    child=$!
+    wait "$child"
+}
+
 # ---- packages and user
 if [ "$(id -u)" = 0 ]; then
     if [ "${PINFOLD_NO_APT-}" != 1 ]; then
-        scripts/packages.sh install build manual agents test >"$logs/packages" 2>&1 || fail_log "installing packages" "$logs/packages"
-        absent=$(scripts/packages.sh missing manual agents test | tr '\n' ' ')
-        [ -z "$absent" ] || echo "note: could not be installed (tests that need them are skipped): $absent"
+        # What the builds need, and g++, which may ask for another gcc; the rest beside them.
+        first=$(scripts/packages.sh missing build manual agents libcmocka-dev g++)
+        scripts/packages.sh install build manual agents libcmocka-dev g++ >"$logs/packages" 2>&1 || fail_log "installing packages" "$logs/packages"
+        PINFOLD_APT_UPDATED=${first:+1} under 3600 scripts/packages.sh install test >"$logs/packages-test" 2>&1 &
+        pids[$!]=packages
     fi
     PINFOLD_TEST_USER=pinfold-test
     id "$PINFOLD_TEST_USER" >/dev/null 2>&1 || useradd -m -s /bin/bash "$PINFOLD_TEST_USER" || die "cannot make the user pinfold-test"
@@ -120,15 +131,6 @@ PATH=$PATH:/usr/sbin:/sbin
 python=$(python3 -c 'import sys; print(sys.executable)') && [ -x "$python" ] && PATH=${python%/*}:$PATH
 export PATH PINFOLD_TEST_USER
 
-# ---- whatever runs in the background: ended whole when this is ended
-under() { # seconds, program...
-    local child=
-    trap '[ -z "$child" ] || { kill "$child"; wait "$child"; }; exit 143' TERM
-    python3 tests/lib/suite.py "$@" &
-    child=$!
-    wait "$child"
-}
-
 # ---- builds: product and tests at the same time
 if [ -w . ] && [ "${PINFOLD_NO_BUILD-}" != 1 ]; then
     for what in host product; do
@@ -136,10 +138,17 @@ if [ -w . ] && [ "${PINFOLD_NO_BUILD-}" != 1 ]; then
         pids[$!]=$what
     done
     for pid in "${!pids[@]}"; do
+        [ "${pids[$pid]}" != packages ] || continue
         wait "$pid" || fail_log "building (scripts/build.sh ${pids[$pid]})" "$logs/build-${pids[$pid]}"
         unset "pids[$pid]"
     done
 fi
+for pid in "${!pids[@]}"; do # of root's packages
+    wait "$pid" || fail_log "installing packages" "$logs/packages-test"
+    unset "pids[$pid]"
+    absent=$(scripts/packages.sh missing manual agents test | tr '\n' ' ')
+    [ -z "$absent" ] || echo "note: could not be installed (tests that need them are skipped): $absent"
+done
 product=$(find build -maxdepth 3 -name pinfold -type f -perm -100 2>/dev/null | head -n 1)
 [ -n "$product" ] || die "there is no build/pinfold"
 cp "$product" "$run/stage/pinfold" || die "cannot copy $product"

@@ -170,8 +170,9 @@ enum agent_layers_work {
     AGENT_LOGINS, /* the logins of it alone: the host's are newer */
     /* Answer: the login that a box has made by itself: which of the file's `renew`, a line; the file. -ENOENT: none has */
     AGENT_LOGIN,
-    AGENT_IMPORT,  /* the host's logins over the layer's. Answer: a sentence a line; -EBADMSG: one is no login */
-    AGENT_INIT,    /* texts and notes of the definition, where there are none. Answer: likewise */
+    AGENT_IMPORT, /* the host's logins over the layer's. Answer: a sentence a line; -EBADMSG: one is no login */
+    AGENT_INIT,   /* texts and notes of the definition, where there are none. Answer: likewise */
+    AGENT_ADOPT, /* `files`, which a stranger made, into the layer where it has none, without logins. Answer: likewise */
     AGENT_LOGOUT,  /* removes the layer's logins. Answer: likewise */
     AGENT_CHANGES, /* Answer: what boxes have changed, a line each: FILE[:KEY], a tab, the change. Without logins */
     AGENT_TAKE /* Answer: the number of the layer, a line; the name of the file in it, a line; the bytes that the host's

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,7 @@ struct layer_work {
     size_t layer;
     char name[1024]; /* of what is at hand, below the layer's directory */
     size_t files, bytes;
+    int told; /* where is_news() keeps what was said */
     bool full, found;
     struct buf out;
 };
@@ -90,6 +92,30 @@ static int directory(int dir, const char *name)
 
 /* ---- bring ---- */
 
+static uint64_t mixed(uint64_t h, const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)p[i]) *
+            1099511628211u; /* FNV-1a: of two that are alike one is told a second time, or not at all */
+    return h;
+}
+
+/* Whether this text of the host's is the first for which the box's version stays: each is told once. Kept among the copies, which no box reaches. */
+static bool is_news(const struct layer_work *w, int box, const char *name, const struct text *shown)
+{
+    char note[32], now[17];
+    struct stat st;
+    uint64_t h = mixed(14695981039346656037u, name, strlen(name) + 1);
+    h = fstat(box, &st) == 0 ? mixed(h, (const char *)&st.st_ino, sizeof st.st_ino) : h;
+    snprintf(note, sizeof note, ".told-%016llx", (unsigned long long)h);
+    snprintf(now, sizeof now, "%016llx", (unsigned long long)mixed(h, shown->p, shown->n));
+    auto_text struct text before = text_of(w->told, note);
+    if (before.there && before.n == sizeof now - 1 && memcmp(before.p, now, before.n) == 0)
+        return false;
+    (void)agent_file_put(w->told, note, now, sizeof now - 1);
+    return true;
+}
+
 /* What of the host's text a box gets; -EINVAL: it is no JSON. */
 static int shown_of(const struct layer_work *w, const struct text *host, struct text *ret)
 {
@@ -135,7 +161,8 @@ static int bring_file(struct layer_work *w, int from, int box, int seeds, const 
     } else if (seed.there ? !equal(&mine, &seed) : mine.there) {
         auto_text struct text both = {0};
         if (!mine.there || agent_json_join(view(&seed), view(&shown), view(&mine), &both.p, &both.n) < 0) {
-            say(w, "was changed both outside and by a box; boxes of this project keep their version");
+            if (is_news(w, box, name, &shown))
+                say(w, "was changed both outside and by a box; boxes of this project keep their version");
             return 0;
         }
         no = agent_file_put(box, name, both.p, both.n);
@@ -374,6 +401,67 @@ static int init_file(struct layer_work *w, int box)
     return no;
 }
 
+/* ---- what another tool has kept ---- */
+
+struct adopted {
+    unsigned taken, there, left; /* `left`: links, and what is too much */
+};
+
+/* Regular files alone, and none over what is there. */
+static int adopt(struct layer_work *w, int from, int box, const char *name, unsigned depth, struct adopted *ret)
+{
+    struct stat st;
+    auto_text struct text theirs = {0};
+    if (fstat(from, &st) < 0)
+        return -errno;
+    if (!S_ISDIR(st.st_mode)) {
+        const bool there = is_there(box, name);
+        int no = there ? -EEXIST : agent_file_read(from, &theirs.p, &theirs.n);
+        ret->there += there;
+        ret->left += no < 0 && !there;
+        ret->taken += no == 0;
+        w->bytes += theirs.n;
+        return no < 0 ? 0 : agent_file_put(box, name, theirs.p, theirs.n);
+    }
+    const bool other = fstatat(box, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode);
+    auto_fd int to = other ? -1 : directory(box, name);
+    DIR *all = to < 0 ? NULL : fdopendir(dup(from));
+    int no = other ? 0 : to < 0 ? to : all ? 0 : -errno;
+    ret->there += other;
+    for (struct dirent *d; all && no == 0 && (d = readdir(all));) {
+        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 || strcmp(d->d_name, ".git") == 0)
+            continue;
+        auto_fd int one = agent_file_open(from, d->d_name, false);
+        const bool full = w->files++ >= TREE_FILES || w->bytes >= TREE_BYTES || depth >= TREE_DEPTH;
+        ret->left += one < 0 || full;
+        if (one >= 0 && !full)
+            no = adopt(w, one, to, d->d_name, depth + 1, ret);
+    }
+    if (all)
+        (void)closedir(all);
+    return no;
+}
+
+static int adopt_kept(struct layer_work *w, int from, int box)
+{
+    const struct agent_kept *f = w->file;
+    struct adopted a = {0};
+    if (from < 0)
+        return 0;
+    if (f->login || f->from) {
+        say(w, f->login ? "is a login and was not taken over; log in here" : "may hold keys and was not taken over");
+        return 0;
+    }
+    int no = adopt(w, from, box, f->name, 0, &a);
+    if (no < 0)
+        return no;
+    say(w, !a.taken  ? "exists and stays as it is"
+           : a.there ? "was taken over where nothing was yet"
+           : a.left  ? "was taken over, but for links and what exceeds 4,096 files or 128 MiB"
+                     : "was taken over");
+    return 0;
+}
+
 /* What was copied last holds the same key. A box can have left a directory in the login's place. */
 static int remove_login(struct layer_work *w, int box, int seeds)
 {
@@ -397,6 +485,7 @@ static int work_layer(struct layer_work *w, const struct agent_layer *layer, con
     int no = 0;
     for (size_t i = 0; no == 0 && i < layer->n_files; i++) {
         w->file = &layer->files[i];
+        w->told = o->seeds;
         w->files = 0;
         snprintf(w->name, sizeof w->name, "%s", w->file->name);
         if ((w->work == AGENT_LOGINS && !w->file->login) ||
@@ -408,6 +497,8 @@ static int work_layer(struct layer_work *w, const struct agent_layer *layer, con
             no = import_login(w, o->files[i], o->box, o->seeds);
         else if (w->work == AGENT_INIT)
             no = init_file(w, o->box);
+        else if (w->work == AGENT_ADOPT)
+            no = adopt_kept(w, o->files[i], o->box);
         else if (w->work == AGENT_LOGOUT)
             no = remove_login(w, o->box, o->seeds);
         else if (w->work != AGENT_BRING && w->work != AGENT_LOGINS)

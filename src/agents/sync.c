@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "sys/file.h"
 #include "sys/socket.h"
+#include "sys/own_dirs.h"
 
 enum { STATES_MAX = 16, FILES_MAX = 64 };
 
@@ -280,22 +281,6 @@ static int start(struct sync *s, struct agent_synced *ret, struct err *e)
     return no;
 }
 
-/* Like mkdir -p: directories above, too, are the caller's alone. */
-static int make_directory(const char *path)
-{
-    char part[PATH_MAX];
-    int n = snprintf(part, sizeof part, "%s", path);
-    if (n < 0 || (size_t)n >= sizeof part)
-        return -ENAMETOOLONG;
-    for (char *slash = part + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
-        *slash = 0;
-        if (mkdir(part, 0700) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
-            return -errno;
-        *slash = '/';
-    }
-    return mkdir(part, 0700) < 0 && errno != EEXIST ? -errno : 0;
-}
-
 int agent_sync(const struct agent *a, enum agent_os os, const char *host_home, const char *state,
                agent_opener *open_sqlite, struct agent_synced *ret, struct err *e)
 {
@@ -308,7 +293,7 @@ int agent_sync(const struct agent *a, enum agent_os os, const char *host_home, c
     auto_fd int home = open(host_home, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (home < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot use the home %s", host_home);
-    int made = make_directory(state);
+    int made = own_dirs_make(state);
     if (made < 0)
         return err_sys(e, ERR_SYSTEM, -made, "cannot create %s", state);
     auto_fd int dir = open(state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

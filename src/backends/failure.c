@@ -59,7 +59,8 @@ static const char *hint(const struct plan *p, uint32_t where, int no)
     if (kind == STEP_OVERLAY && no == EINVAL)
         return "a file system is mounted below this directory, which a layer cannot show: unmount it, or run without "
                "--cow";
-    if (kind == STEP_SOURCE && no == EACCES && p->facts && p->facts->uid == 0)
+    if ((kind == STEP_SOURCE || kind == STEP_STUB || kind == STEP_OVERLAY) && no == EACCES && p->facts &&
+        p->facts->uid == 0)
         return "it, or a directory above it, belongs to another user, and root has no capabilities in a box: run "
                "pinfold as that user, with that user's home";
     if (kind == STEP_SOURCE && no == EMFILE)

@@ -114,6 +114,7 @@ static const struct pinfold_option_info *find_policy(enum verb_id verb, struct s
 
 static void unknown_flag(enum verb_id verb, struct str name)
 {
+    const char *instead = verb & VERBS_WITH_POLICY ? other_word(name, true) : NULL;
     const char *nearest = NULL;
     unsigned best = name.n < 6 ? 2 : name.n < 10 ? 3 : 4; /* farther away is no typing error */
     const struct pinfold_option_info *o;
@@ -132,10 +133,22 @@ static void unknown_flag(enum verb_id verb, struct str name)
             nearest = f->name;
         }
     }
-    if (nearest)
+    if (instead)
+        complain("'%s' has no option --%.*s: %s", verb_name(verb), (int)name.n, name.p, instead);
+    else if (nearest)
         complain("'%s' has no option --%.*s; did you mean --%s?", verb_name(verb), (int)name.n, name.p, nearest);
     else
         complain("'%s' has no option --%.*s; see: pinfold %s --help=all", verb_name(verb), (int)name.n, name.p,
+                 verb_name(verb));
+}
+
+static void unknown_letter(enum verb_id verb, struct str name)
+{
+    const char *instead = verb & VERBS_WITH_POLICY ? other_word(name, false) : NULL;
+    if (instead)
+        complain("'%s' has no option -%.*s: %s", verb_name(verb), (int)name.n, name.p, instead);
+    else
+        complain("'%s' has no option -%.*s; see: pinfold %s --help", verb_name(verb), (int)name.n, name.p,
                  verb_name(verb));
 }
 
@@ -280,7 +293,7 @@ static bool take_flag(struct ask *a, char *word, char ***next)
         if (is_long)
             unknown_flag(a->verb, name);
         else
-            complain("'%s' has no option %s; see: pinfold %s --help", verb_name(a->verb), word, verb_name(a->verb));
+            unknown_letter(a->verb, name);
         return false;
     }
     bool help = own && same(own->name, "help");

@@ -98,7 +98,7 @@ struct ask {
     bool auth;               /* agent-init-config: the login, too */
     const char *branch;      /* of a project's verbs; apply: a new branch gets the changes */
     const char *session_dir; /* where commands of a session that is started begin; NULL: as its policy says */
-    void (*ensured)(const struct ask *a); /* called when the session was found or started, or NULL */
+    void (*ensured)(const struct ask *a, struct pinfold_policy *policy); /* its session was found or started; or NULL */
     struct image_said image;
     bool managed; /* of hook */
     bool json, names, last, quiet, verbose, show_values, no_layers, origins, verify, head, follow, remove, dry_run;
@@ -184,6 +184,15 @@ int verb_mcp(struct ask *a);
 int verb_init(struct ask *a);
 int verb_project(struct ask *a);
 int verb_image(struct ask *a); /* also build-base and build */
+/* project/import.c: volumes of the tool agent-sandbox. A line about those of this project on standard output, if there are any. */
+int volume_import(struct ask *a);
+void tell_volumes(const char *real);
+/* project/keys.c: an agent's variables with keys, if `argv` starts one that this session of a project has; false without memory. */
+bool keys_for_agent(struct ask *a, const char *session, const char *const *argv);
+/* The same for what is started in this shell: the line that starts it, or NULL if there are none. */
+const char *const *keys_for_shell(struct ask *a, const char *real, const char *shell);
+/* The checkout of the project whose session this process is about. */
+const char *shell_checkout(void);
 /* Builds the image of the project at this real path; STATUS_YES, or another with a message. */
 int image_of_project(const struct ask *a, const char *real);
 /* Whether this verb has the options for images that were said; false with a message. */
@@ -259,6 +268,9 @@ bool open_result(const struct ask *a, int *ret);
 int open_honest(const char *what, const char *where, const char *workspace, int flags);
 int report_result(const struct ask *a, int result_fd, struct pinfold_result *result);
 int report_failure(const struct ask *a, int result_fd, const struct pinfold_error *error);
+
+/* other_words.c: what pinfold has instead of an option of another sandbox ("use --rw PATH"), or NULL; without `is_long` letters. */
+const char *other_word(struct str name, bool is_long);
 
 /* Help of a verb; `what` "all": every flag. */
 int help_print(enum verb_id verb, const char *what);

@@ -32,7 +32,7 @@ static const struct {
                 {VERB_INIT, {WORD_FILE}, NULL},
                 {VERB_PROJECT, {WORD_FILE}, NULL},
                 {VERB_PROJECT, {WORD_BRANCH, WORD_FILE}, NULL, "checkout"},
-                {VERB_PROJECT, {WORD_PART, WORD_NONE}, "list rm", "volume"},
+                {VERB_PROJECT, {WORD_PART, WORD_FILE}, "list rm import", "volume"},
                 {VERB_PROJECT, {WORD_PART, WORD_FILE}, "check", "image"},
                 {VERB_SESSION, {WORD_PART, WORD_SESSION}, "start list show stop rm prune update"},
                 {VERB_EXEC, {WORD_SESSION, WORD_COMMAND}, NULL},

@@ -59,7 +59,8 @@ static int at_place(const struct ask *a, const char *word,
     struct pinfold_session *session;
     char *path, *name = place_of(word, &path);
     if (!name) {
-        complain("'%s' is not a file in a session; write SESSION:/PATH", word);
+        complain("'%s' is not a file in a session; write SESSION:/PATH (the program %s in a box: pinfold run -- %s)",
+                 word, verb_said, verb_said);
         return STATUS_USAGE;
     }
     int status = open_named(a, name, &session);
@@ -149,7 +150,7 @@ static int list_one(const struct ask *a, struct pinfold_session *s, const char *
 int verb_ls(struct ask *a)
 {
     if (a->n_words != 1)
-        return usage("ls: name one directory as SESSION:/PATH");
+        return usage("ls: name one directory as SESSION:/PATH (the program ls in a box: pinfold run -- ls)");
     return at_place(a, a->words[0], list_one);
 }
 
@@ -172,7 +173,8 @@ int verb_cp(struct ask *a)
     int status = from && to ? usage("cp: cannot copy from one session to another; copy to this machine first")
                  : from     ? at_place(a, a->words[0], copy_out)
                  : to       ? at_place(a, a->words[1], copy_in)
-                            : usage("cp: one of the paths must be in a session: SESSION:/PATH");
+                      : usage("cp: one of the paths must be in a session: SESSION:/PATH (the program cp in a box: "
+                              "pinfold run -- cp)");
     free(from);
     free(to);
     return status;

@@ -114,6 +114,7 @@ static void tell(int dir, const char *real, const struct project_seen *seen, con
     printf("wrote: " PROJECT_FILE "%s%s\n", trusted ? ", trusted as it is" : "",
            done->ignored ? "; .gitignore has a line for its backups" : "");
     tell_dangers(dir, real);
+    tell_volumes(real);
     auto_buf struct buf shown = BUF(5 * PATH_MAX);
     utf8_safe(&shown, str_of(real));
     printf(done->image ? "next:  pinfold build-base, once for all projects; pinfold build and pinfold shell, in %s\n"
@@ -185,6 +186,11 @@ int verb_init(struct ask *a)
 static struct project_box used_box; /* of the session that this process is about, and the checkout */
 static char checkout[PATH_MAX];
 
+const char *shell_checkout(void)
+{
+    return checkout;
+}
+
 /* Agents that the project's session has (pinfold agent-init-config NAME), while it is started. */
 static struct agent_begun used_agents[PROJECT_AGENTS];
 static size_t n_used_agents;
@@ -239,7 +245,7 @@ static bool has_no_mounts(const struct pinfold_value *session)
 }
 
 /* The remote `host` is served as long as the session lives. Where it cannot be, the box does without, said. */
-static void serve_remote(const struct ask *a)
+static void serve_remote(const struct ask *a, struct pinfold_policy *policy)
 {
     char why[PATH_MAX + 512] = "";
     struct shelf shelf;
@@ -259,8 +265,27 @@ static void serve_remote(const struct ask *a)
                  "it has no " PROJECT_MARKER "%s; pinfold doctor says what would give it mounts",
                  shares ? " and no remote 'host'" : "");
     if (!none && shares && pid > 0 && !host_remote_is_served(&shelf, used_box.word) &&
-        host_remote_serve(&shelf, checkout, used_box.word, used_box.options, (int)pid, why, sizeof why) < 0)
+        host_remote_serve(&shelf, checkout, used_box.word, used_box.options,
+                          a->n_policy == used_box.n_options ? policy : NULL, (int)pid, why, sizeof why) < 0)
         complain("%s", why);
+}
+
+/* What is only explained is not made, so there must be something to explain. */
+static bool is_prepared(const char *branch)
+{
+    char why[PATH_MAX + 64], word[PROJECT_WORD], name[BRANCH_NAME_MAX + 1];
+    const char *reason = branch_refused(branch);
+    struct shelf shelf;
+    if (reason) {
+        complain("%s: '%.80s' cannot be a branch's name: %s", verb_said, branch, reason);
+        return false;
+    }
+    branch_word(branch, word);
+    if (shelf_of(checkout, &shelf, why, sizeof why) == 0 && branch_read(&shelf, word, name) == BRANCH_READY)
+        return true;
+    complain("%s: branch '%s' has no box here, and --explain makes none; make its worktree with: pinfold checkout '%s'",
+             verb_said, branch, branch);
+    return false;
 }
 
 /* Prepares the branch, if one was said, and the box. */
@@ -270,8 +295,11 @@ static bool prepare(const struct ask *a, const char *real)
     snprintf(checkout, sizeof checkout, "%s", real);
     const struct branch_ask asked = {
         .real = checkout, .branch = a->branch, .say = a->quiet ? NULL : complain_line, .why = why, .room = sizeof why};
-    if ((a->branch && branch_provision(&asked) < 0) ||
-        project_box(checkout, a->branch, true, &used_box, why, sizeof why) < 0) {
+    const bool make = !a->explain;
+    if (a->branch && !make && !is_prepared(a->branch))
+        return false;
+    if ((a->branch && make && branch_provision(&asked) < 0) ||
+        project_box(checkout, a->branch, make, &used_box, why, sizeof why) < 0) {
         if (a->branch && strstr(why, " remap: ")) /* no option of these verbs lets it go */
             complain("%s: a branch's box shows its worktree at another path, which needs a mount, and nothing can be "
                      "mounted here (pinfold doctor says what would allow it); without --branch the box works in the "
@@ -325,7 +353,7 @@ bool project_branch_run(struct ask *a)
     int r = 0;
     a->policy[a->n_policy] = (struct pinfold_option){0};
     if (!a->explain && shelf_of(checkout, &shelf, why, sizeof why) == 0)
-        r = host_remote_serve(&shelf, checkout, used_box.word, a->policy, (int)getpid(), why, sizeof why);
+        r = host_remote_serve(&shelf, checkout, used_box.word, a->policy, NULL, (int)getpid(), why, sizeof why);
     if (r < 0)
         complain("%s: %s", a->agent, why);
     return r != -EBUSY; /* a push would be judged by other rules than this box's */
@@ -337,19 +365,22 @@ bool project_branch_run(struct ask *a)
  */
 static void shell_variables(struct ask *a)
 {
-    static char own[PROJECT_NAME + 256], prompt[PROJECT_NAME + 256];
-    snprintf(
-        own, sizeof own,
-        "PINFOLD_PROMPT=(pinfold %.200s$(git symbolic-ref -q --short HEAD 2>&- | sed 's/^/ /')${HTTPS_PROXY:+ net}) ",
-        a->session + sizeof PROJECT_PREFIX - 1);
+    static char own[PROJECT_NAME + 320], prompt[PROJECT_NAME + 320];
+    snprintf(own, sizeof own,
+             "PINFOLD_PROMPT=(pinfold %.200s${PINFOLD_BRANCH-$(git symbolic-ref -q --short HEAD 2>&- | sed 's/^/ /')}"
+             "${HTTPS_PROXY:+ net}) ",
+             a->session + sizeof PROJECT_PREFIX - 1);
     snprintf(prompt, sizeof prompt, "PS1=%s%s ", strchr(own, '=') + 1, geteuid() == 0 ? "#" : "$");
     a->env[a->n_env++] = own;
     a->env[a->n_env++] = prompt;
     a->env[a->n_env++] = "HISTFILE=" PROJECT_HISTORY "/history";
     /* Once: what is the person's own stays. */
     a->env[a->n_env++] =
-        "PINFOLD_SETUP=unset PINFOLD_SETUP; [ -d " PROJECT_HISTORY
-        " ] || { HISTFILE=${TMPDIR:-/tmp}/.history; history -r 2>&-; }; "
+        "PINFOLD_SETUP=unset PINFOLD_SETUP; [ ! -p /dev/fd/9 ] || { eval \"$(cat <&9)\"; exec 9<&-; }; [ "
+        "-d " PROJECT_HISTORY " ] || { HISTFILE=${TMPDIR:-/tmp}/.history; history -r 2>&-; }; "
+        /* what was imported (pinfold volume import), where there is no history yet */
+        "[ ! -f " REMOTE_IN_BOX "/history ] || [ -s \"$HISTFILE\" ] || { cp " REMOTE_IN_BOX
+        "/history \"$HISTFILE.$$\" && mv \"$HISTFILE.$$\" \"$HISTFILE\" && history -r; } 2>&-; "
         "[ ! -x " REMOTE_IN_BOX "/bin/git ] || PATH=" REMOTE_IN_BOX
         "/bin:$PATH; shopt -s histappend; HISTSIZE=20000 HISTFILESIZE=50000; "
         "for f in 'ls=ls --color=auto' 'grep=grep --color=auto' 'freeclaude=claude --dangerously-skip-permissions'; "
@@ -357,9 +388,25 @@ static void shell_variables(struct ask *a)
         "case $TERM in *color*|xterm*|screen*|tmux*|rxvt*|linux) f=$PINFOLD_PROMPT; "
         "PINFOLD_PROMPT='\\[\\e[1;33m\\]'$f'\\[\\e[0m\\]'; "
         "case $PS1 in \"$f\"*) PS1=$PINFOLD_PROMPT${PS1#\"$f\"};; esac;; esac; unset f";
+    /* The branch, as git has it in HEAD. bash reads that without a process; git and sed took half of the time until the first prompt. */
+    a->env[a->n_env++] =
+        "PINFOLD_BRANCH_COMMAND=PINFOLD_BRANCH= PINFOLD_AT=${GIT_DIR-}; "
+        "[ \"$PINFOLD_AT\" ] || { PINFOLD_AT=$PWD; "
+        "while [ \"$PINFOLD_AT\" ] && [ ! -e \"$PINFOLD_AT/.git\" ]; do PINFOLD_AT=${PINFOLD_AT%/*}; done; "
+        "PINFOLD_AT=$PINFOLD_AT/.git; }; "
+        "[ ! -f \"$PINFOLD_AT\" ] || { IFS= read -r PINFOLD_BRANCH <\"$PINFOLD_AT\" || :; "
+        "PINFOLD_BRANCH=${PINFOLD_BRANCH#gitdir: }; "
+        "case $PINFOLD_BRANCH in /*) PINFOLD_AT=$PINFOLD_BRANCH;; *) PINFOLD_AT=${PINFOLD_AT%/.git}/$PINFOLD_BRANCH;; "
+        "esac; "
+        "PINFOLD_BRANCH=; }; "
+        "[ ! -f \"$PINFOLD_AT/HEAD\" ] || IFS= read -r PINFOLD_BRANCH <\"$PINFOLD_AT/HEAD\" || :; "
+        "case $PINFOLD_BRANCH in *[[:cntrl:]]*) PINFOLD_BRANCH=;; "
+        "'ref: refs/heads/'?*) PINFOLD_BRANCH=\" ${PINFOLD_BRANCH#ref: refs/heads/}\";; *) PINFOLD_BRANCH=;; esac; "
+        "unset PINFOLD_AT";
     /* `history -a`: what was typed is there after a kill, too. */
-    a->env[a->n_env++] = "PROMPT_COMMAND=eval \"$PINFOLD_SETUP\"; history -a; "
-                         "case $PS1 in *pinfold*) ;; *) PS1=$PINFOLD_PROMPT$PS1;; esac";
+    a->env[a->n_env++] =
+        "PROMPT_COMMAND=eval \"${PINFOLD_SETUP-}\"; history -a || :; eval \"$PINFOLD_BRANCH_COMMAND\"; "
+        "case $PS1 in *pinfold*) ;; *) PS1=$PINFOLD_PROMPT$PS1;; esac";
 }
 
 int project_shell(struct ask *a)

@@ -219,6 +219,7 @@ int verb_shell(struct ask *a)
         add_prompt(a);
         add_fish(a, shell);
     }
-    const char *const argv[] = {shell, NULL};
-    return run_command(a, argv);
+    const char *const argv[] = {shell, NULL}, *const *keyed =
+                                                  project ? keys_for_shell(a, shell_checkout(), shell) : NULL;
+    return run_command(a, keyed ? keyed : argv);
 }

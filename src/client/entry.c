@@ -17,11 +17,13 @@
 #include "run/image/look.h"
 #include "run/nested.h"
 #include "run/options.h"
+#include "run/world.h"
 
 bool entry_hidden(int argc, char **argv, int *ret_status)
 {
     native_main(argc, argv);
     network_main(argc, argv);
+    world_settle_home(); /* services have none: all that looks for it finds the same one */
     if (argc < 2 || argv[1][0] != '-' || argv[1][1] != '-')
         return false;
     if (argc == 2 && same(argv[1], "--serve")) {
@@ -42,6 +44,11 @@ bool entry_hidden(int argc, char **argv, int *ret_status)
 bool entry_agent_known(const char *name)
 {
     return agent_start_known(name);
+}
+
+bool entry_agent_keys(const char *name, struct agent_keys *ret)
+{
+    return agent_start_keys(name, ret);
 }
 
 bool entry_agent_owns(const char *name, const char *option)
@@ -109,6 +116,32 @@ int entry_agent_merge(const char *name, const char *const *takes, char **ret, st
 int entry_agent_init(const char *name, bool auth, bool force, char **ret, struct pinfold_error *error)
 {
     return agent_start_init(name, auth, force, ret, error);
+}
+
+int entry_agent_adopt(const char *name, const char *workspace, const char *from, char **ret,
+                      struct pinfold_error *error)
+{
+    return agent_start_adopt(name, workspace, from, ret, error);
+}
+
+size_t entry_volumes_find(const char *prefix, int patience_ms, struct volume_found *ret, size_t room)
+{
+    return volumes_find(prefix, patience_ms, ret, room);
+}
+
+int entry_volume_user(const struct volume_found *v, char name[VOLUME_NAME], struct pinfold_error *error)
+{
+    return volume_user(v, name, error);
+}
+
+int entry_volume_read_begin(const struct volume_found *v, struct volume_reading *ret, struct pinfold_error *error)
+{
+    return volume_read_begin(v, ret, error);
+}
+
+int entry_volume_read_end(struct volume_reading *r, struct pinfold_error *error)
+{
+    return volume_read_end(r, error);
 }
 
 int entry_agent_logout(const char *name, char **ret, struct pinfold_error *error)

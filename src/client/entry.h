@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include "run/agent/agent_start.h" /* the command line's agents, which are no part of the library */
 #include "run/image/build.h"       /* and images */
+#include "run/image/export.h"
 
 /* --serve (server of the shared library), --attack (doctor's attacks in a box) and --look-at-image (in a container): true if it was one of them. --guard-process
    (the guard of a box) does not return. */
@@ -10,6 +11,7 @@ bool entry_hidden(int argc, char **argv, int *ret_status);
 
 /* Agents by name: run/agent/agent_start.h says what they do. */
 bool entry_agent_known(const char *name);
+bool entry_agent_keys(const char *name, struct agent_keys *ret);
 bool entry_agent_owns(const char *name, const char *option);
 int entry_agent_begin(const struct agent_begin *ask, struct agent_begun *ret, struct pinfold_error *error);
 void entry_agent_end(struct agent_begun *b);
@@ -24,6 +26,9 @@ bool entry_in_box(void);
 int entry_open_url(const char *url, struct pinfold_error *error);
 int entry_agent_merge(const char *name, const char *const *takes, char **ret, struct pinfold_error *error);
 int entry_agent_init(const char *name, bool auth, bool force, char **ret, struct pinfold_error *error);
+/* Settings of the agent's in a directory that a stranger filled, into the layer of the project here, where it has none. */
+int entry_agent_adopt(const char *name, const char *workspace, const char *from, char **ret,
+                      struct pinfold_error *error);
 int entry_agent_logout(const char *name, char **ret, struct pinfold_error *error);
 
 /* Images (run/image/image.h). */
@@ -32,5 +37,9 @@ void entry_image_checked_free(struct image_checked *c);
 int entry_image_build(const struct image_build *b, struct image_built *ret, struct pinfold_error *error);
 int entry_image_version(const char *option, const char *package, const char *said, char ret[IMAGE_VERSION],
                         struct pinfold_error *error);
+size_t entry_volumes_find(const char *prefix, int patience_ms, struct volume_found *ret, size_t room);
+int entry_volume_user(const struct volume_found *v, char name[VOLUME_NAME], struct pinfold_error *error);
+int entry_volume_read_begin(const struct volume_found *v, struct volume_reading *ret, struct pinfold_error *error);
+int entry_volume_read_end(struct volume_reading *r, struct pinfold_error *error);
 const char *entry_image_own_file(const char *own, const char *name);
 void entry_image_dockerfile(struct str text, image_dockerfile_found *found, void *ctx);

@@ -120,6 +120,19 @@ static bool has_password(struct str text)
     return has_token(text);
 }
 
+static bool is_same_letter(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* Whether both ends of the pattern fit, where they stand for themselves: most files of a project are told apart by that. */
+static bool may_match(const char *pattern, struct str name)
+{
+    const char first = pattern[0], last = pattern[strlen(pattern) - 1];
+    return name.n && (!(isalnum((unsigned char)first) || first == '.') || is_same_letter(first, name.p[0])) &&
+           (!isalnum((unsigned char)last) || is_same_letter(last, name.p[name.n - 1]));
+}
+
 /* The entry for a path: the first that fits. */
 static bool find_entry(struct str path, size_t *ret)
 {
@@ -136,7 +149,7 @@ static bool find_entry(struct str path, size_t *ret)
         }
     }
     for (size_t i = 0; i < sizeof secret_names / sizeof *secret_names; i++) {
-        if (glob_match(str_of(secret_names[i].name), name, GLOB_ANY_CASE) &&
+        if (may_match(secret_names[i].name, name) && glob_match(str_of(secret_names[i].name), name, GLOB_ANY_CASE) &&
             (!secret_names[i].above || str_is(parent, secret_names[i].above))) {
             *ret = i;
             return true;

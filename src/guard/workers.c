@@ -11,7 +11,9 @@
 #include "sys/fd.h"
 #include "sys/process.h"
 
-#define APART_AFTER 64 /* calls: most commands that are over soon make fewer */
+/* Calls: most commands that are over soon make fewer. A monitored box asks more often. */
+#define APART_AFTER           512
+#define APART_AFTER_MONITORED 64
 
 /* To a worker that waits or was just created; the main worker is woken only if nobody else waits. */
 void worker_hand_on(struct guard *g)
@@ -128,7 +130,8 @@ int guard_may_block(struct guard *g)
 /* A worker that need not notice the end of the box can wait in the kernel for each call, without poll(2) before. */
 void workers_apart(struct guard *g)
 {
-    if (g->main && g->leader && g->plan->filter & FILTER_MONITOR && ++g->served == APART_AFTER && worker_fork(g) == 0)
+    const uint32_t after = g->plan->filter & FILTER_MONITOR ? APART_AFTER_MONITORED : APART_AFTER;
+    if (g->main && g->leader && ++g->served == after && worker_fork(g) == 0)
         worker_hand_on(g);
 }
 

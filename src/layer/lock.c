@@ -1,6 +1,7 @@
 /* Who may do what with a layer: its lock, an apply that was interrupted, and whether its machine has stopped since. */
 #include "layer/store.h"
 #include "layer/change.h"
+#include "layer/spare.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +33,6 @@ int layer_lock_file(int dir)
 
 static int lock_layer(const struct layer *l, int how, int *ret_lock, struct err *e)
 {
-    struct stat st;
     auto_fd int fd = layer_lock_file(l->dir);
     if (fd < 0)
         return err_sys(e, ERR_SYSTEM, errno, "layer %s: cannot open its lock", l->id);
@@ -41,7 +41,7 @@ static int lock_layer(const struct layer *l, int how, int *ret_lock, struct err 
                                      : err_sys(e, ERR_SYSTEM, errno, "layer %s: cannot lock it", l->id);
         return r;
     }
-    if (fstatat(l->dir, "record", &st, AT_SYMLINK_NOFOLLOW) < 0) /* removed between opening and locking */
+    if (!layer_is_there(l)) /* removed between opening and locking */
         return err_sys(e, ERR_REFUSED, ENOENT, "layer %s", l->id);
     *ret_lock = take_fd(&fd);
     return 0;

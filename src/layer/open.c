@@ -72,7 +72,7 @@ static int open_one(int layers, const char *id, struct arena *mem, struct layer 
     return 0;
 }
 
-static bool is_id(const char *name)
+bool layer_is_id(const char *name)
 {
     return strlen(name) == LAYER_DIGITS && strspn(name, "0123456789abcdef") == LAYER_DIGITS;
 }
@@ -106,7 +106,7 @@ int layer_open(const char *state, const char *which, const char *cwd, struct are
     for (const struct sys_dirent *d; layers >= 0 && (d = sys_next_entry(&entries));) {
         struct layer l;
         /* One without a record is being made or removed; one with a bad record is no layer. */
-        if (!is_id(d->name) || open_one(layers, d->name, mem, &l) < 0)
+        if (!layer_is_id(d->name) || open_one(layers, d->name, mem, &l) < 0)
             continue;
         if (!is_meant(&l, which, cwd)) {
             layer_close(&l);
@@ -145,7 +145,7 @@ int layer_each(const char *state, struct arena *mem, void (*each)(void *ctx, con
         return err_sys(e, ERR_SYSTEM, -layers, "cannot open '%s'", path ? path : LAYERS);
     for (const struct sys_dirent *d; (d = sys_next_entry(&entries));) {
         struct layer l;
-        if (!is_id(d->name) || open_one(layers, d->name, mem, &l) < 0)
+        if (!layer_is_id(d->name) || open_one(layers, d->name, mem, &l) < 0)
             continue;
         each(ctx, &l);
         layer_close(&l);

@@ -4,10 +4,12 @@
  */
 #include "layer/store.h"
 #include "layer/change.h"
+#include "layer/spare.h"
 #include "layer/stack/stack.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,8 @@
 #include "base/json.h"
 #include "layer/repo/repo.h"
 #include "sys/fd.h"
+#include "sys/file.h"
+#include "sys/own_dirs.h"
 
 #define LAYER_NAME_MAX   64
 #define MAX_LAYER_RECORD (1u << 20)
@@ -45,7 +49,7 @@ static int check_layer_name(const char *name, struct err *e)
 }
 
 /*
- * The time from which on a change of the host is one "since the start": of our lock, which was made just now, if it is on the workspace's
+ * The time from which on a change of the host is one "since the start": of our lock, which was touched just now, if it is on the workspace's
  * own file system, whose clock may be a server's; otherwise of a nameless file there; where there are none, of our lock.
  * All of them leave nothing in the workspace.
  */
@@ -63,7 +67,26 @@ static int look_at_clock(const char *workspace, const struct stat *is, int lock,
     return 0;
 }
 
-static int put_layer_record(const struct layer_held *l, bool synced, struct err *e)
+/* `first`: in a directory that is no layer yet. */
+static int put_record_text(const struct layer *l, bool first, const struct buf *text)
+{
+    if (first) {
+        own_fd int over = layer_write_over(l->dir, "record", text->p, text->n);
+        return over < 0 ? over : 0;
+    }
+    auto_fd int fd = openat(l->dir, "record.new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int no = fd < 0 ? -errno : fd_write_all(fd, text->p, text->n);
+    /* What is not synced yet need not survive anything. */
+    if (no == 0 && l->synced && fsync(fd) < 0)
+        no = -errno;
+    if (no == 0 && renameat(l->dir, "record.new", l->dir, "record") < 0)
+        no = -errno;
+    if (no == 0 && l->synced && fsync(l->dir) < 0)
+        no = -errno;
+    return no;
+}
+
+static int put_layer_record(const struct layer_held *l, bool first, struct err *e)
 {
     auto_buf struct buf text = BUF(MAX_LAYER_RECORD);
     struct json j = JSON(&text);
@@ -81,7 +104,7 @@ static int put_layer_record(const struct layer_held *l, bool synced, struct err 
     json_object_end(&j);
     json_text(&j, "boot", layer->boot);
     json_int(&j, "created", layer->created);
-    json_bool(&j, "synced", synced);
+    json_bool(&j, "synced", layer->synced);
     json_text_or_null(&j, "from", layer->from);
     json_text_or_null(&j, "upper", layer->hidden);
     json_text_or_null(&j, "session", l->ask.session);
@@ -93,32 +116,21 @@ static int put_layer_record(const struct layer_held *l, bool synced, struct err 
     json_object_end(&j);
     if (!buf_ok(&text))
         return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s", layer->id);
-    auto_fd int fd = openat(layer->dir, "record.new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int no = fd < 0 ? -errno : fd_write_all(fd, text.p, text.n);
-    /* What is not synced yet need not survive anything. */
-    if (no == 0 && synced && fsync(fd) < 0)
-        no = -errno;
-    if (no == 0 && renameat(layer->dir, "record.new", layer->dir, "record") < 0)
-        no = -errno;
-    if (no == 0 && synced && fsync(layer->dir) < 0)
-        no = -errno;
+    const int no = put_record_text(layer, first, &text);
     return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "layer %s: cannot write its record", layer->id) : 0;
 }
 
 /* An overlay shows mode, owner and times of its upper directory as those of the workspace. */
-static int make_upper(int dir, const struct stat *workspace)
+static int dress_upper(int upper, const struct stat *workspace)
 {
-    if (mkdirat(dir, "upper", workspace->st_mode & 0777) < 0 || mkdirat(dir, "work", 0700) < 0)
-        return -errno;
-    auto_fd int upper = openat(dir, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     const struct timespec times[2] = {workspace->st_atim, workspace->st_mtim};
     struct stat st;
-    if (upper < 0 || fstat(upper, &st) < 0)
+    if (fstat(upper, &st) < 0)
         return -errno;
     if ((st.st_uid != workspace->st_uid || st.st_gid != workspace->st_gid) &&
         fchown(upper, workspace->st_uid, workspace->st_gid) < 0)
         return -errno;
-    /* A new owner takes setgid away; with the umask's help it is right from the start. */
+    /* A new owner takes setgid away; as a rule it is right from the start. */
     const bool dressed = ((st.st_mode ^ workspace->st_mode) & 07777) == 0 && st.st_uid == workspace->st_uid &&
                          st.st_gid == workspace->st_gid;
     if ((!dressed && fchmod(upper, workspace->st_mode & 07777) < 0) || futimens(upper, times) < 0)
@@ -132,17 +144,13 @@ static int make_layers(const char *state, struct arena *mem, struct err *e)
     if (!path)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make a layer");
     /* The state directory has been made by whoever planned before; on a first run it is missing with its parents. */
-    for (char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
-        if (slash)
-            *slash = 0;
-        int no = access(path, F_OK) == 0 || mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : errno;
-        if (no)
-            return err_sys(e, ERR_SYSTEM, no, "cannot make the directory '%s' for layers", path);
-        if (!slash)
-            break;
-        *slash = '/';
+    char why[PATH_MAX];
+    const int r = own_dirs_make(path);
+    if (r < 0 && own_dirs_why(path, why, sizeof why)[0]) {
+        err_say(e, ERR_CANNOT, "--cow: the layer cannot be kept: %s", why);
+        return r;
     }
-    return 0;
+    return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "cannot make the directory '%s' for layers", path) : 0;
 }
 
 /* A name for upper/ that nobody can guess; and another number, by which one call is enough. */
@@ -157,11 +165,13 @@ static int choose_hidden(struct layer_held *l, struct arena *mem, uint64_t *ret_
     return l->layer.hidden ? 0 : -ENOMEM;
 }
 
-static int begin_layer(struct layer_held *l, const struct stat *workspace, struct arena *mem, struct err *e)
+/* `spare`: its directory is no layer yet. */
+static int begin_layer(struct layer_held *l, int upper, const struct stat *workspace, bool spare, struct arena *mem,
+                       struct err *e)
 {
     struct timespec since = {0};
     char boot[40];
-    int no = make_upper(l->layer.dir, workspace);
+    int no = dress_upper(upper, workspace);
     if (no == -EPERM)
         return err_hint(
             e, err_say(e, ERR_CANNOT, "--cow: the workspace '%s' belongs to another user or group", l->ask.workspace),
@@ -170,10 +180,9 @@ static int begin_layer(struct layer_held *l, const struct stat *workspace, struc
         no = layer_boot(boot);
     auto_fd int top = openat(AT_FDCWD, l->ask.workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (no == 0 && top >= 0)
-        repo_remember(l->layer.dir, top, l->stack ? l->stack->below : NULL, l->stack ? l->stack->n : 0);
-    /* Nobody sees it before its record. The later this is made, the less of what the host did just before counts as done since. */
-    l->lock = no < 0 ? -1 : layer_lock_file(l->layer.dir);
-    if (no == 0 && (l->lock < 0 || flock(l->lock, LOCK_EX | LOCK_NB) < 0))
+        repo_remember(l->layer.dir, top, l->stack ? l->stack->below : NULL, l->stack ? l->stack->n : 0, &l->base);
+    /* The later the lock is touched, the less of what the host did just before counts as done since. */
+    if (no == 0 && futimens(l->lock, NULL) < 0)
         no = -errno;
     if (no == 0)
         no = look_at_clock(l->ask.workspace, workspace, l->lock, &since);
@@ -187,12 +196,60 @@ static int begin_layer(struct layer_held *l, const struct stat *workspace, struc
     l->layer.ino = workspace->st_ino;
     l->layer.since = (int64_t)since.tv_sec * 1000000000 + since.tv_nsec;
     l->layer.created = time(NULL);
-    return l->layer.boot ? put_layer_record(l, false, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make a layer");
+    return l->layer.boot ? put_layer_record(l, spare, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make a layer");
+}
+
+/* The directory of all layers. */
+static int open_layers(const char *state, struct arena *mem, struct err *e)
+{
+    const char *path = arena_printf(mem, "%s/" LAYERS, state);
+    int fd = path ? sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0) : -ENOMEM;
+    /* What is missing above it, or what root may not make in another user's home, is seen to by make_layers(). */
+    if (fd >= 0 && geteuid() == 0 && own_dirs_allowed(path) < 0)
+        fd = (close_fd(fd), -ENOENT);
+    if (fd == -ENOENT) {
+        const int r = make_layers(state, mem, e);
+        if (r < 0)
+            return r;
+        fd = sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    }
+    return fd < 0 ? err_sys(e, ERR_SYSTEM, -fd, "cannot open the directory '%s/" LAYERS "' for layers", state) : fd;
+}
+
+static int make_room(int layers, const char *id, struct layer_room *ret)
+{
+    int e = sys_mkdirat(layers, id, 0700);
+    if (e == 0)
+        e = ret->dir = sys_openat(layers, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    return e < 0 ? e : layer_furnish(ret->dir, ret);
+}
+
+/* Nobody sees it before its record, or as long as it has the spare's name. */
+static int make_layer_in(int layers, bool spare, const struct stat *workspace, struct layer_held *l, struct arena *mem,
+                         struct err *e)
+{
+    struct layer_room room = {.dir = -1, .upper = -1, .lock = -1};
+    int r = spare ? layer_take_spare(layers, &room) : make_room(layers, l->layer.id, &room);
+    own_fd int upper = room.upper;
+    l->layer.dir = room.dir;
+    l->lock = room.lock;
+    if (r == 0) {
+        r = begin_layer(l, upper, workspace, spare, mem, e);
+        if (r < 0 && spare)
+            layer_spoil_spare(layers, room.dir);
+    } else if (!spare)
+        r = err_sys(e, ERR_SYSTEM, -r, "cannot make the layer '%s'", l->layer.id);
+    if (r == 0 && spare)
+        r = layer_name_spare(layers, room.dir, l->layer.id);
+    if (r < 0 && room.dir >= 0 && !spare)
+        (void)layer_set_aside(&l->layer);
+    return r;
 }
 
 static int make_layer(const char *state, struct arena *mem, struct layer_held *l, struct err *e)
 {
     struct stat workspace;
+    struct err untold = {0};
     uint64_t number = 0;
     if (stat(l->ask.workspace, &workspace) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "--cow: the workspace '%s'", l->ask.workspace);
@@ -200,21 +257,15 @@ static int make_layer(const char *state, struct arena *mem, struct layer_held *l
     if (r < 0)
         return err_sys(e, ERR_SYSTEM, -r, "cannot make a layer");
     snprintf(l->layer.id, sizeof l->layer.id, "%016llx", (unsigned long long)number);
-    const char *path = arena_printf(mem, "%s/" LAYERS "/%s", state, l->layer.id);
-    if (!path)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make a layer");
-    int made = mkdir(path, 0700);
-    if (made < 0 && errno == ENOENT) {
-        r = make_layers(state, mem, e);
-        made = r < 0 ? -1 : mkdir(path, 0700);
-    }
-    if (made < 0)
-        return r < 0 ? r : err_sys(e, ERR_SYSTEM, errno, "cannot make the layer '%s'", path);
-    /* Not open(), which is two calls in musl: F_SETFD follows. */
-    l->layer.dir = openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (l->layer.dir < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "cannot open the layer '%s'", path);
-    return begin_layer(l, &workspace, mem, e);
+    own_fd int layers = open_layers(state, mem, e);
+    if (layers < 0)
+        return layers;
+    if (make_layer_in(layers, true, &workspace, l, mem, &untold) == 0)
+        return 0;
+    repo_base_end(&l->base);
+    layer_close(&l->layer);
+    l->lock = close_fd(l->lock);
+    return make_layer_in(layers, false, &workspace, l, mem, e);
 }
 
 /* One that was used before. What changed below it meanwhile is found at apply, as its t0 stays. */
@@ -252,6 +303,7 @@ static int take_up(const char *state, struct layer_held *l, struct arena *mem, s
         return err_sys(e, ERR_SYSTEM, -no, "layer %s: cannot prepare 'upper'", layer->id);
     if (layer_boot(boot) < 0 || choose_hidden(l, mem, &unused) < 0 || !(l->layer.boot = arena_text(mem, boot)))
         return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s", layer->id);
+    l->layer.synced = false;
     return put_layer_record(l, false, e);
 }
 
@@ -354,11 +406,14 @@ int layer_hold(const char *state, const struct layer_ask *ask, struct arena *mem
 
 int layer_seal(struct layer_held *l, struct err *e)
 {
+    while (repo_base_step(&l->base))
+        ;
+    (void)sys_unlinkat(l->layer.dir, REPO_BASE_NEW, 0); /* another layer's, or not whole */
     auto_fd int upper = layer_upper(&l->layer);
     if (upper < 0 || syncfs(upper) < 0)
         return err_sys(e, ERR_SYSTEM, upper < 0 ? -upper : errno, "layer %s: cannot write it to the disk", l->layer.id);
     l->layer.synced = true;
-    return put_layer_record(l, true, e);
+    return put_layer_record(l, false, e);
 }
 
 bool layer_is_empty(const struct layer *l)
@@ -379,6 +434,7 @@ bool layer_drop_empty(const struct layer *l)
 
 void layer_release(struct layer_held *l)
 {
+    repo_base_end(&l->base);
     if (l->stack)
         stack_close(l->stack);
     layer_close(&l->layer);

@@ -3,6 +3,7 @@
  */
 #pragma once
 #include "layer/layer.h"
+#include "layer/repo/repo.h"
 
 struct layer_ask {
     const char *workspace;       /* absolute and real */
@@ -21,9 +22,10 @@ struct layer_held {
     bool fresh;                /* made by this call */
     const char *path;          /* STATE/layers/ID */
     struct layer_stack *stack; /* what it stands on, held, too; NULL: the workspace alone */
+    struct repo_base base;     /* of the repository, until it is copied: beside the box, or by layer_seal() */
     struct layer_ask ask;
 };
-#define LAYER_HELD ((struct layer_held){.layer.dir = -1, .lock = -1})
+#define LAYER_HELD ((struct layer_held){.layer.dir = -1, .lock = -1, .base = REPO_BASE_NONE})
 
 /*
  * Makes a layer of the workspace in the state directory `state`, or takes up the one of ask->name. Its record says that
@@ -33,7 +35,7 @@ struct layer_held {
  */
 int layer_hold(const char *state, const struct layer_ask *ask, struct arena *mem, struct layer_held *ret,
                struct err *e);
-/* After the box has ended: writes all that it changed to the disk, then the record that says so. */
+/* After the box has ended: writes all that it changed to the disk, and what it began with, then the record that says so. */
 int layer_seal(struct layer_held *l, struct err *e);
 /* Whether nothing at all was changed: a directory of changes without a name in it, or none (any more). False also if it cannot be read. */
 bool layer_is_empty(const struct layer *l);
@@ -48,6 +50,8 @@ int layer_share(const struct layer *l, int *ret_lock, struct err *e);
 /* Calls `each` with every layer of the state directory, which it closes; in no order. */
 int layer_each(const char *state, struct arena *mem, void (*each)(void *ctx, const struct layer *l), void *ctx,
                struct err *e);
+/* Whether a layer's directory can have this name. */
+bool layer_is_id(const char *name);
 /* Its lock, open, or -1 with errno; made where there is none. And which boot of the machine this is. */
 int layer_lock_file(int dir);
 int layer_boot(char boot[40]);

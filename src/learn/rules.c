@@ -42,13 +42,17 @@ bool learn_can_write(const char *value)
     return *value && buf_ok(&shown) && strcmp(buf_cstr(&shown), value) == 0;
 }
 
-/* What lies beside the workspace: "../other" holds wherever the two are cloned side by side. */
+/*
+ * What lies beside the workspace: "../other" holds wherever the two are cloned side by side. What is in the home is there in another
+ * clone's, too, wherever that is; so it is beside only a workspace that is deeper in the home.
+ */
 static const char *beside(struct learn *l, const char *path)
 {
     const char *slash = strrchr(l->workspace, '/');
-    size_t n = (size_t)(slash - l->workspace);
-    bool near = n > 0 && strncmp(path, l->workspace, n) == 0 && path[n] == '/' && path[n + 1];
-    return near && !(strlen(l->home) == n && strncmp(l->home, path, n) == 0) ? path + n + 1 : NULL;
+    const size_t n = (size_t)(slash - l->workspace), home = strlen(l->home);
+    const bool near = n > 0 && strncmp(path, l->workspace, n) == 0 && path[n] == '/' && path[n + 1];
+    const bool homes = home && learn_below(path, l->home);
+    return near && (!homes || (learn_below(l->workspace, l->home) && n > home)) ? path + n + 1 : NULL;
 }
 
 const char *learn_written(struct learn *l, const char *path)

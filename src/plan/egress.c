@@ -53,6 +53,25 @@ static size_t own_files(const struct policy *p, const struct facts *f, const str
     return HOSTS_ALONE;
 }
 
+/* With these files over it /etc is a mask, in which nobody can write: of /etc as a writable place nothing would be left. */
+int egress_check_places(struct making *m)
+{
+    static const char dir[] = "/etc";
+    if (m->policy->net != NET_ALLOW || m->facts->tier != TIER_NAMESPACES || m->facts->image)
+        return 0;
+    for (size_t i = 0; i < m->n_places; i++) {
+        const struct plan_place *p = &m->places[i];
+        if (p->kind != PLACE_RW || p->dropped || !same(p->dst, dir))
+            continue;
+        int r = err_say(
+            m->e, ERR_CANNOT,
+            "%s (%s): with --allow a box has its own names and resolver in /etc, so nothing there can be written", dir,
+            p->workspace ? "the workspace" : origin_of(m, p->origin));
+        return err_hint(m->e, r, "name what is to be written, as --rw /etc/NAME, or run with --net none or --net host");
+    }
+    return 0;
+}
+
 bool plan_own_file(const struct plan *p, const char *path)
 {
     const size_t n = p->facts->tier == TIER_NAMESPACES ? own_files(p->policy, p->facts, p->places, p->n_places) : 0;

@@ -137,6 +137,14 @@ static bool image_decides(struct making *m, const struct env_rule *rule, const c
     return false;
 }
 
+/* Where pinfold keeps this box's things on the host for want of a home: nothing of the box's. */
+static bool is_moved_state(const struct making *m, const char *entry)
+{
+    static const char name[] = "XDG_STATE_HOME=";
+    return m->ask->state_home && strncmp(entry, name, sizeof name - 1) == 0 &&
+           same(entry + sizeof name - 1, m->ask->state_home);
+}
+
 int env_make(struct making *m)
 {
     struct variables v = {.m = m};
@@ -149,7 +157,7 @@ int env_make(struct making *m)
     for (const char *const *e = m->ask->environ; r == 0 && e && *e; e++) {
         size_t n = name_length(*e);
         const struct env_rule *rule = n && (*e)[n] ? rule_for(p, *e, n) : NULL;
-        if (!rule || rule->remove || rule->value || image_decides(m, rule, *e))
+        if (!rule || rule->remove || rule->value || image_decides(m, rule, *e) || is_moved_state(m, *e))
             continue;
         /* The box has the home directory at its real path; a link to it may be at a path that shows something else
            there. */

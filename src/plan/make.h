@@ -264,6 +264,7 @@ int veils_make(struct making *m);
 int steps_make(struct making *m);
 /* net allow: the network's files in /etc, the variables, and the steps (egress.c). */
 int egress_stubs(struct making *m);
+int egress_check_places(struct making *m);
 int egress_env(struct making *m);
 int egress_steps(struct making *m);
 /* How connections will be redirected, and which allow rules a method with one listener per port cannot support. */

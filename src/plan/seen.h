@@ -24,6 +24,10 @@ struct seen_at {
     const char *host, *upper, *link;
     uint16_t mode;
     bool file;
+    /* Of what is kept out of a cache: the place of the cache. A box that was not kept from it may have left an object of its own at
+       `own` in the layer, which lies above what hides the host's; then `upper` is what is at the path. */
+    const struct plan_place *over;
+    const char *own;
 };
 
 /* `path`: in the box, clean and absolute. -ENOMEM. */

@@ -116,6 +116,20 @@ static int merge_guard_allow(struct merge *m, const struct said *s)
                      (int)s->a.n, s->a.p);
 }
 
+/* `publish: none` takes back what was published before it. */
+static int unpublish(struct merge *m)
+{
+    struct policy *p = m->p;
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_net_rules; i++) {
+        if (p->net_rules[i].verb != NET_RULE_PUBLISH)
+            p->net_rules[n++] = p->net_rules[i];
+    }
+    p->n_net_rules = n;
+    m->unpublished++; /* so that the same ports are new again */
+    return 0;
+}
+
 static int merge_net_rule(struct merge *m, const struct said *s)
 {
     struct policy *p = m->p;
@@ -123,6 +137,8 @@ static int merge_net_rule(struct merge *m, const struct said *s)
     bool fresh;
     int r;
 
+    if (s->key == KEY_PUBLISH && str_is(s->a, "none"))
+        return unpublish(m);
     switch (s->key) {
     case KEY_PUBLISH:
         r = publish_form(s->a, p->mem, &text, m->e);
@@ -143,9 +159,10 @@ static int merge_net_rule(struct merge *m, const struct said *s)
                          : s->key == KEY_DENY_PORTS ? NET_RULE_DENY_PORT
                          : s->key == KEY_PUBLISH    ? NET_RULE_PUBLISH
                                                     : NET_RULE_REACH;
+    const uint32_t kind = verb + (verb == NET_RULE_PUBLISH ? m->unpublished << 8 : 0);
     if (!m->text->trusted && key_tightening(s->key) == TIGHTEN_NEVER)
-        return table_find(&m->net, verb, str_of(text)) ? 0 : tighten_check(m, s, NULL);
-    if (!table_put(&m->net, verb, str_of(text), 0, &fresh))
+        return table_find(&m->net, kind, str_of(text)) ? 0 : tighten_check(m, s, NULL);
+    if (!table_put(&m->net, kind, str_of(text), 0, &fresh))
         return merge_no_memory(m);
     if (s->key == KEY_ALLOW || s->key == KEY_REACH)
         m->allow_said = s;

@@ -41,6 +41,7 @@ struct merge {
     uint32_t *path_text;           /* per path rule: the text it is from */
     const struct said **path_said; /* per path rule: its statement */
     struct table paths, env, guards, net, mounts, storages, sockets;
+    uint32_t unpublished;                     /* how often `publish: none` was said */
     uint32_t *socket_origin;                  /* per socket */
     bool *guard_gone;                         /* per guarded name: removed again */
     const struct said *net_said, *allow_said; /* in the current text */

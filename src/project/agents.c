@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "project/project.h"
+#include "sys/own_dirs.h"
 
 enum { AGENTS_FILE = 16 << 10 };
 
@@ -29,13 +30,9 @@ static int open_sessions(const char *real, bool make)
     project_hash(real, hash);
     int below = snprintf(path, sizeof path, "%s/.local/state/", home);
     (void)snprintf(path + below, sizeof path - (size_t)below, "pinfold-agents/.sessions/%s", hash);
-    for (char *at = path + strlen(home) + 1; make && (at = strchr(at, '/')); at++) {
-        *at = 0;
-        (void)mkdir(path, 0700);
-        *at = '/';
-    }
-    if (make)
-        (void)mkdir(path, 0700);
+    const int made = make ? own_dirs_make(path) : 0;
+    if (made < 0)
+        return made;
     auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -errno;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -19,13 +20,15 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "project/push/push.h"
+#include "protocol/moves.h"
 #include "sys/remove.h"
 
 enum {
     LISTED_MAX = 8 << 20,
     SAID_LINES = 24,
     WRITTEN_MAX = 96,
-    LANDING_WAITS = 600 /* seconds, of its box's 15 minutes */
+    LANDING_WAITS = 600, /* seconds, of its box's 15 minutes */
+    NO_ANSWER = PUSH_STAGED + 1
 };
 
 static int says_no(char *why, size_t room, int no, const char *format, ...) __attribute__((format(printf, 4, 5)));
@@ -73,7 +76,7 @@ static size_t put_common(const struct checks *c, struct pinfold_option *to)
     for (size_t i = 0; i < c->n_options; i++)
         to[n++] = c->options[i];
     to[n++] = (struct pinfold_option){"tty", "never"};
-    to[n++] = (struct pinfold_option){"timeout", "15m"};
+    to[n++] = (struct pinfold_option){"timeout", c->moves ? "25m" : "15m"}; /* moves.c has it wait for ten of them */
     return n;
 }
 
@@ -564,42 +567,67 @@ static void take_failure(struct str said, struct buf *why)
     put_failure(why, id, subject, first, last_lines(said));
 }
 
-/* In one box, if there is no more than one new commit. PUSH_STAGED: there are more; otherwise as checks_moves(). */
-static int check_at_once(const struct checks *c, struct str moves, struct buf *why, struct pinfold_error *error)
+/*
+ * In one box, if there is no more than one new commit; its standard input is `in`. PUSH_STAGED: there are more. 0 and 1 as checks_moves();
+ * NO_ANSWER: the box has ended before there was one.
+ */
+static int check_at_once(const struct checks *c, int in, struct buf *why, struct pinfold_error *error)
 {
-    enum { AT_ONCE_MAX = 8192 }; /* in a command line */
-    char lines[AT_ONCE_MAX + 1];
-    const char *argv[RULES_WORDS + 8] = {REMOTE_HERE, "--check", c->name, c->real, c->hooks, lines};
-    const struct pinfold_run_options o = {
-        .size = sizeof o, .argv = argv, .cwd = c->git, .capture = 1, .capture_max = 65536, .keep_network = 1};
+    const char *argv[RULES_WORDS + 8] = {REMOTE_HERE, "--check", c->name, c->real, c->hooks};
+    auto_fd int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const struct pinfold_run_options o = {.size = sizeof o,
+                                          .argv = argv,
+                                          .cwd = c->git,
+                                          .use_fds = 1,
+                                          .stdin_fd = in,
+                                          .stdout_fd = nothing,
+                                          .stderr_fd = nothing,
+                                          .capture = 1,
+                                          .capture_max = 65536};
     struct pinfold_result *result;
-    if (moves.n > AT_ONCE_MAX)
-        return PUSH_STAGED;
-    snprintf(lines, sizeof lines, "%.*s", (int)moves.n, moves.p);
-    (void)push_rules_words(c->rules, argv + 6);
+    (void)push_rules_words(c->rules, argv + 5);
     int r = pinfold_run(c->policy, &o, &result, error);
     if (r < 0)
         return r;
     r = pinfold_result_status(result);
     const struct str said = str_of(pinfold_result_stdout(result, NULL));
+    const bool answered = (r >= HOOKS_FAILED && r <= HOOKS_CANNOT) || r == CHECK_REFUSED || r == HOOKS_PASS;
     if (r >= HOOKS_FAILED && r <= HOOKS_CANNOT)
         take_failure(said, why);
     else if (r == CHECK_REFUSED)
         buf_str(why, said.n ? said : STR("its commits cannot be read"));
-    else if (r != HOOKS_PASS && r != PUSH_STAGED)
+    else if (!answered && r != PUSH_STAGED)
         buf_printf(why, "the box of the hooks ended with status %d", r);
     pinfold_result_free(result);
-    return r == HOOKS_PASS || r == PUSH_STAGED ? r : 1;
+    return r == HOOKS_PASS || r == PUSH_STAGED ? r : answered ? 1 : NO_ANSWER;
+}
+
+/* The same in a box that is begun for it. */
+static int check_now(const struct checks *c, struct str moves, struct buf *why, struct pinfold_error *error)
+{
+    int to[2];
+    if (pipe2(to, O_CLOEXEC) < 0)
+        return says_no(error->text, sizeof error->text, errno, "git.verify: %s", strerror(errno));
+    const bool given = moves.n > CHECKS_AT_ONCE || fd_write_all(to[1], moves.p, moves.n) == 0;
+    (void)close(to[1]);
+    const int r = moves.n > CHECKS_AT_ONCE ? PUSH_STAGED : given ? check_at_once(c, to[0], why, error) : -EIO;
+    (void)close(to[0]);
+    return r;
 }
 
 /* With a box for each. */
-static int check_each(const struct checks *c, int fd, struct str moves, struct buf *why, struct pinfold_error *error)
+static int check_each(const struct checks *c, struct str moves, struct buf *why, struct pinfold_error *error)
 {
     static struct one_push p;
     char stage[sizeof p.dir + 8], more[sizeof c->top + 8];
     auto_fd int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    p = (struct one_push){
-        .checks = c, .fd = fd, .git = c->git, .stage = -1, .push = PUSH_EMPTY, .why = BUF(4096), .refused = BUF(4096)};
+    p = (struct one_push){.checks = c,
+                          .fd = nothing,
+                          .git = c->git,
+                          .stage = -1,
+                          .push = PUSH_EMPTY,
+                          .why = BUF(4096),
+                          .refused = BUF(4096)};
     int r = begin_push(&p, error);
     if (r == 0)
         r = stage_asked(&p, moves, error);
@@ -629,8 +657,33 @@ static int check_each(const struct checks *c, int fd, struct str moves, struct b
     return r;
 }
 
-int checks_moves(const struct checks *c, int fd, struct str moves, struct buf *why, struct pinfold_error *error)
+/* The question, once it comes. False: none does. */
+static bool take_asked(int from, bool *waited, char text[MOVES_TEXT + 2], struct str *ret)
 {
-    const int r = check_at_once(c, moves, why, error);
-    return r == PUSH_STAGED ? check_each(c, fd, moves, why, error) : r;
+    ssize_t n;
+    do
+        n = recv(from, text, MOVES_TEXT + 1, 0);
+    while (n < 0 && errno == EINTR);
+    if (n < 2)
+        return false;
+    *waited = text[0] == CHECKS_WAITED;
+    *ret = (struct str){text + 1, (size_t)n - 1};
+    return true;
+}
+
+int checks_moves(const struct checks *c, int box, int asked, struct buf *why, struct pinfold_error *error)
+{
+    static char text[MOVES_TEXT + 2];
+    bool waited;
+    struct str moves;
+    int r = check_at_once(c, box, why, error);
+    if (!take_asked(asked, &waited, text, &moves))
+        return -ECANCELED;
+    /* One that has waited may have met its own end: of its time, or by a machine that was short of memory. */
+    if (waited && (r < 0 || r == NO_ANSWER)) {
+        buf_free(why);
+        *why = BUF(CHECKS_WHY);
+        r = check_now(c, moves, why, error);
+    }
+    return r == PUSH_STAGED ? check_each(c, moves, why, error) : r == NO_ANSWER ? 1 : r;
 }

@@ -7,7 +7,7 @@
 #include "project/branch.h"
 #include "project/rules.h"
 
-enum { CHECK_OPTIONS = 32 };
+enum { CHECKS_AT_ONCE = 8192, CHECKS_WHY = 1 << 20, CHECKS_WAITED = 'w', CHECKS_BEGUN = 'b' };
 
 struct checks {
     char top[PATH_MAX + PROJECT_WORD + 32]; /* hidden from boxes but for what is mounted */
@@ -37,7 +37,9 @@ int checks_begin_moves(const char *top, const char *real, const char *git, const
 /* Serves a push, or a fetch, from the connection `fd`. -errno: nothing was said to the client, but `error` is. */
 int checks_serve(const struct checks *c, int fd, const char *git, struct pinfold_error *error);
 /*
- * Has the hooks judge what branches of the repository are to move to, a line "REF ID" for each. Until `fd` is closed at its other
- * end. 0: passed; 1: not, with a clause in `why`; -errno: it could not be judged.
+ * Has the hooks judge what branches of the repository are to move to, a line "REF ID" for each. Its box is begun at once, and its program
+ * reads the lines from `box`, if they are no more than CHECKS_AT_ONCE; otherwise it gets none. The caller gets them from the socket
+ * `asked` by one message, behind a byte which is CHECKS_WAITED if the box was begun before anybody asked. Nothing is done until then but
+ * to begin. 0: passed; 1: not, with a clause in `why`, a buffer of CHECKS_WHY; -errno: it could not be judged; -ECANCELED: nobody asked.
  */
-int checks_moves(const struct checks *c, int fd, struct str moves, struct buf *why, struct pinfold_error *error);
+int checks_moves(const struct checks *c, int box, int asked, struct buf *why, struct pinfold_error *error);

@@ -173,13 +173,13 @@ static int note_rules(int lock, const struct push_rules *rules, bool served)
 }
 
 int host_remote_serve(const struct shelf *s, const char *real, const char *word, const struct pinfold_option *options,
-                      int pid, char *why, size_t room)
+                      struct pinfold_policy *loaded, int pid, char *why, size_t room)
 {
     char path[PATH_MAX + PROJECT_WORD + 16];
     static char checkout[PATH_MAX];
     static struct push_rules rules;
     static struct checks checks;
-    int r = push_rules_of(options, real, &rules, why, room);
+    int r = loaded ? push_rules_in(loaded, &rules, why, room) : push_rules_of(options, real, &rules, why, room);
     auto_fd int lock = r < 0 ? -1 : open_served(s, word);
     if (r < 0)
         return r;

@@ -2,6 +2,9 @@
  * The checker of protected branches (git.verify: required) beside a box that can write the repository itself. pinfold starts it with the
  * box, and it ends when pinfold closes its end. Each question of the guard's (protocol/moves.h) has a process here, which has the
  * commits judged in boxes as those of a push (checks.c), a few at a time. What passed once passes again while this box lives.
+ *
+ * After a question the process of the next one is begun, and waits with its box, in which nothing has been read: who commits once does so
+ * again, and then has no start of a box to wait for.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,12 +29,15 @@
 #include "protocol/moves.h"
 #include "sys/fd.h"
 
-enum { AT_ONCE = 4, PASSED_MAX = 256, PASSED_TEXT = 512, OPTIONS_MAX = 512, ENDED_MS = 50 };
+enum { AT_ONCE = 4, PASSED_MAX = 256, PASSED_TEXT = 512, OPTIONS_MAX = 512, WAITS_MS = 600000 /* for a question */ };
 
 struct judging {
-    pid_t pid; /* 0: none */
-    int fd;    /* of who asks */
+    pid_t pid;    /* 0: none */
+    int fd;       /* of who asks; -1: nobody yet */
+    int box, own; /* the standard input of its box; its own socket: the question, then one answer */
     char *moves;
+    dev_t dev; /* of the repository when it was begun */
+    ino_t ino;
 };
 struct checker {
     struct shelf shelf;
@@ -41,8 +47,9 @@ struct checker {
     struct checks checks;
     struct pinfold_option options[OPTIONS_MAX + 1];
     struct judging asked[AT_ONCE];
+    struct judging next_one;              /* it waits */
     char passed[PASSED_MAX][PASSED_TEXT]; /* lines, the oldest is overwritten */
-    unsigned next;
+    unsigned next_passed;
 };
 
 static void answer_moves(int fd, bool passed, struct str why)
@@ -77,23 +84,119 @@ static void note_passed(struct checker *c, struct str moves)
     while (moves.n) {
         struct str line = str_until(&moves, '\n');
         if (line.n < PASSED_TEXT && !has_passed(c, line))
-            snprintf(c->passed[c->next++ % PASSED_MAX], PASSED_TEXT, "%.*s", (int)line.n, line.p);
+            snprintf(c->passed[c->next_passed++ % PASSED_MAX], PASSED_TEXT, "%.*s", (int)line.n, line.p);
     }
 }
 
 /* ---- questions ---- */
 
-static _Noreturn void judge(struct checker *c, const struct judging *a)
+static _Noreturn void judge(const struct checker *c, int box, int own)
 {
-    auto_buf struct buf why = BUF(1u << 20);
+    auto_buf struct buf why = BUF(CHECKS_WHY);
     struct pinfold_error error = {0};
-    (void)close(MOVES_SOCKET);
-    int r = checks_moves(&c->checks, a->fd, str_of(a->moves), &why, &error);
+    int r = checks_moves(&c->checks, box, own, &why, &error);
     if (r < 0)
         buf_printf(&why, "its commits could not be judged: %s", error.text[0] ? error.text : strerror(-r));
-    answer_moves(a->fd, r == 0, r == 0 ? STR("") : buf_view(&why));
+    if (r != -ECANCELED)
+        answer_moves(own, r == 0, r == 0 ? STR("") : buf_view(&why));
     buf_free(&why);
     _exit(r != 0);
+}
+
+/* The parent's ends of all others: while a child had one open, who waits at it would not see its end. */
+static void forget_others(const struct checker *c)
+{
+    for (int i = -1; i < AT_ONCE; i++) {
+        const struct judging *a = i < 0 ? &c->next_one : &c->asked[i];
+        if (!a->pid)
+            continue;
+        (void)close_fd(a->fd);
+        (void)close_fd(a->box);
+        (void)close_fd(a->own);
+    }
+    (void)close(MOVES_SOCKET);
+}
+
+/* A process whose box starts, and waits. `ret->pid` is 0 if that fails. */
+static void begin_judging(const struct checker *c, struct judging *ret)
+{
+    int box[2], own[2];
+    struct stat st = {.st_dev = 0};
+    *ret = (struct judging){.fd = -1};
+    if (stat(c->git, &st) < 0 || pipe2(box, O_CLOEXEC) < 0)
+        return;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, own) < 0) {
+        (void)close(box[0]);
+        (void)close(box[1]);
+        return;
+    }
+    const pid_t pid = fork();
+    if (pid == 0) {
+        forget_others(c);
+        (void)close(box[1]);
+        (void)close(own[1]);
+        judge(c, box[0], own[0]);
+    }
+    (void)close(box[0]);
+    (void)close(own[0]);
+    if (pid < 0) {
+        (void)close(box[1]);
+        (void)close(own[1]);
+        return;
+    }
+    *ret = (struct judging){.pid = pid, .fd = -1, .box = box[1], .own = own[1], .dev = st.st_dev, .ino = st.st_ino};
+}
+
+/* The box ends by itself, unless it is in the middle of something. */
+static void end_judging(struct judging *a, bool kill_it)
+{
+    if (!a->pid)
+        return;
+    if (kill_it)
+        (void)kill(a->pid, SIGKILL);
+    (void)close_fd(a->box);
+    (void)close_fd(a->own);
+    (void)close_fd(a->fd);
+    while (waitpid(a->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    free(a->moves);
+    *a = (struct judging){.pid = 0};
+}
+
+/* Whether the box that waits has the repository that there is now. */
+static bool is_of_now(const struct checker *c, const struct judging *a)
+{
+    struct stat st;
+    return stat(c->git, &st) == 0 && st.st_dev == a->dev && st.st_ino == a->ino;
+}
+
+/* Gives the question to the one that waits, or to one that is begun for it. */
+static bool put_question(struct checker *c, struct judging *slot, int asker, const char *moves)
+{
+    static char text[MOVES_TEXT + 2];
+    const size_t n = strlen(moves);
+    if (c->next_one.pid && !is_of_now(c, &c->next_one))
+        end_judging(&c->next_one, false);
+    const bool waited = c->next_one.pid != 0;
+    *slot = c->next_one;
+    c->next_one = (struct judging){.pid = 0};
+    if (!waited)
+        begin_judging(c, slot);
+    if (!slot->pid)
+        return false;
+    slot->moves = strdup(moves);
+    text[0] = waited ? CHECKS_WAITED : CHECKS_BEGUN;
+    memcpy(text + 1, moves, n);
+    /* A box that has ended is seen by its process; and so few bytes always fit. */
+    if (n <= CHECKS_AT_ONCE)
+        (void)fd_write_all(slot->box, moves, n);
+    slot->box = close_fd(slot->box);
+    if (!slot->moves || send(slot->own, text, n + 1, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)n + 1) {
+        end_judging(slot, true);
+        return false;
+    }
+    slot->fd = asker;
+    return true;
 }
 
 static struct judging *free_slot(struct checker *c)
@@ -139,69 +242,73 @@ static bool take_question(struct checker *c, struct judging *slot)
         answer_moves(asker, true, STR(""));
         return true;
     }
-    *slot = (struct judging){.fd = take_fd(&asker), .moves = strdup(text)};
-    slot->pid = slot->moves ? fork() : -1;
-    if (slot->pid == 0)
-        judge(c, slot);
-    if (slot->pid < 0) {
-        free(slot->moves);
-        (void)close(slot->fd);
-        *slot = (struct judging){.pid = 0};
-    }
+    if (put_question(c, slot, asker, text))
+        (void)take_fd(&asker);
     return true;
 }
 
-/* Its boxes end with it. */
-static void end_asked(struct checker *c, struct judging *a, bool kill_it)
+/* Its answer, or its end without one, goes to who has asked. */
+static void take_answer(struct checker *c, struct judging *a)
 {
-    int status = 0;
-    if (kill_it)
-        (void)kill(a->pid, SIGKILL);
-    while (waitpid(a->pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (!kill_it && WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        note_passed(c, str_of(a->moves));
-    free(a->moves);
-    (void)close(a->fd);
-    *a = (struct judging){.pid = 0};
+    struct moves_answer answer = {.passed = 0};
+    ssize_t n;
+    do
+        n = recv(a->own, &answer, sizeof answer, 0);
+    while (n < 0 && errno == EINTR);
+    if (n == (ssize_t)sizeof answer) {
+        answer.why[sizeof answer.why - 1] = 0;
+        answer_moves(a->fd, answer.passed != 0, str_of(answer.why));
+        if (answer.passed)
+            note_passed(c, str_of(a->moves));
+    }
+    end_judging(a, false);
 }
 
-static void look_after(struct checker *c, const struct pollfd *of)
+/* Whether one has been answered. */
+static bool look_after(struct checker *c, const struct pollfd of[2 * AT_ONCE])
 {
+    bool answered = false;
     for (int i = 0; i < AT_ONCE; i++) {
         struct judging *a = &c->asked[i];
-        siginfo_t ended = {.si_pid = 0};
         if (!a->pid)
             continue;
-        if (waitid(P_PID, (id_t)a->pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == a->pid)
-            end_asked(c, a, false);
-        else if (of[i].revents & (POLLHUP | POLLERR))
-            end_asked(c, a, true); /* nobody waits for it any more */
+        if (of[AT_ONCE + i].revents) {
+            take_answer(c, a);
+            answered = true;
+        } else if (of[i].revents & (POLLHUP | POLLERR)) {
+            end_judging(a, true); /* nobody waits for it any more; its boxes end with it */
+        }
     }
+    return answered;
 }
 
 static void serve_guard(struct checker *c)
 {
     for (bool more = true; more;) {
-        struct pollfd of[AT_ONCE + 1] = {{.fd = -1}};
+        struct pollfd of[2 * AT_ONCE + 1] = {{.fd = -1}};
         struct judging *slot = free_slot(c);
-        bool any = false;
         for (int i = 0; i < AT_ONCE; i++) {
             of[i] = (struct pollfd){.fd = c->asked[i].pid ? c->asked[i].fd : -1};
-            any |= c->asked[i].pid != 0;
+            of[AT_ONCE + i] = (struct pollfd){.fd = c->asked[i].pid ? c->asked[i].own : -1, .events = POLLIN};
         }
-        of[AT_ONCE] = (struct pollfd){.fd = MOVES_SOCKET, .events = slot ? POLLIN : 0};
-        if (poll(of, AT_ONCE + 1, any ? ENDED_MS : -1) < 0 && errno != EINTR)
+        of[2 * AT_ONCE] = (struct pollfd){.fd = MOVES_SOCKET, .events = slot ? POLLIN : 0};
+        const int n = poll(of, 2 * AT_ONCE + 1, c->next_one.pid ? WAITS_MS : -1);
+        if (n < 0 && errno != EINTR)
             break;
-        look_after(c, of);
-        if (of[AT_ONCE].revents & POLLIN && slot)
+        if (n == 0)
+            end_judging(&c->next_one, false);
+        if (n <= 0)
+            continue;
+        if (look_after(c, of) && !c->next_one.pid && !c->checks.more)
+            begin_judging(c, &c->next_one);
+        if (of[2 * AT_ONCE].revents & POLLIN && slot)
             more = take_question(c, slot);
-        else if (of[AT_ONCE].revents & (POLLHUP | POLLERR))
+        else if (of[2 * AT_ONCE].revents & (POLLHUP | POLLERR))
             more = false;
     }
+    end_judging(&c->next_one, false);
     for (int i = 0; i < AT_ONCE; i++)
-        if (c->asked[i].pid)
-            end_asked(c, &c->asked[i], true);
+        end_judging(&c->asked[i], true);
 }
 
 /* ---- the start ---- */
@@ -290,6 +397,7 @@ int moves_main(char **words)
     static char why[MOVES_WHY];
     c.held = -1;
     (void)fcntl(MOVES_SOCKET, F_SETFD, FD_CLOEXEC);
+    (void)signal(SIGPIPE, SIG_IGN);
     int r = begin_checker(&c, words, why, sizeof why);
     answer_moves(MOVES_SOCKET, r == 0, str_of(why));
     if (r == 0)

@@ -45,7 +45,7 @@ struct project_server {
     bool own;
 };
 extern const struct project_server project_servers[]; /* ended by a NULL file */
-enum { PROJECT_SERVERS = 32 };
+enum { PROJECT_SERVERS = 48 };
 
 /* What was found; it borrows the tables' texts and owns nothing. */
 struct project_seen {

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "project/branch.h"
+#include "project/import/import.h"
 
 struct provision {
     const struct branch_ask *ask;
@@ -51,9 +52,10 @@ static void last_line(const char *text, char *ret, size_t room)
     snprintf(ret, room, "%.*s", (int)(any.n < 400 ? any.n : 400), any.p ? any.p : "");
 }
 
-/* The lines that the script wrote: hands on what is for people. `ret`: what is behind the last "has " or "why ". */
-static void hear(const struct branch_ask *a, const char *out, char *ret, size_t room)
+/* The lines that the scripts wrote: hands on what is for people. `ret`: what is behind the last "has " or "why ". */
+static void hear(const struct branch_script *s, const char *out, char *ret, size_t room)
 {
+    const struct branch_ask *a = s->ask;
     ret[0] = 0;
     while (*out) {
         char line[1024];
@@ -68,44 +70,62 @@ static void hear(const struct branch_ask *a, const char *out, char *ret, size_t 
             char said[1024 + BRANCH_NAME_MAX];
             snprintf(said, sizeof said, "branch '%s' begins with %s", a->branch, line + 5);
             a->say(said);
+        } else if (s->line) {
+            s->line(s->ctx, line);
         }
     }
 }
 
 /* The options of the session that a provisioning box needs as well, and no guard: the shelf's own configuration is written there. */
-static size_t choose_options(const struct provision *p, struct pinfold_option *ret)
+static size_t choose_options(const struct branch_script *s, struct pinfold_option *ret)
 {
+    static char unpacked[2 * PATH_MAX];
     size_t n = 0;
-    for (size_t i = 0; i < p->box.n_own; i++) {
-        const struct pinfold_option *o = &p->box.options[i];
+    for (size_t i = 0; i < s->box->n_own; i++) {
+        const struct pinfold_option *o = &s->box->options[i];
         bool needed = same(o->name, "workspace") || same(o->name, "read-only") ||
                       (same(o->name, "mount") && !strstr(o->value, ":" REMOTE_IN_BOX) &&
                        !strstr(o->value, ":" REMOTE_HELPER) && !strstr(o->value, ":" PROJECT_MARKER));
         if (needed)
             ret[n++] = *o;
     }
+    snprintf(unpacked, sizeof unpacked, "%s:" IMPORT_IN_BOX, s->ask->unpacked ? s->ask->unpacked : "");
+    if (s->ask->unpacked)
+        ret[n++] = (struct pinfold_option){"mount", unpacked};
+    ret[n++] = (struct pinfold_option){"publish", "none"}; /* the ports are those of a session */
     ret[n++] = (struct pinfold_option){"guard", "off"};
     ret[n] = (struct pinfold_option){0};
     return n;
 }
 
-/* Runs shelf.sh and the script of this name. 0, -errno with a sentence; `said` is what the script has to say about it. */
-static int run_script(struct provision *p, const char *name, const char *how, char *said, size_t room)
+int branch_script_run(const struct branch_script *s, char *said, size_t room)
 {
-    const struct branch_ask *a = p->ask;
-    struct pinfold_option options[PROJECT_OPTIONS + 2];
+    const struct branch_ask *a = s->ask;
+    struct pinfold_option options[PROJECT_OPTIONS + 6];
+    char work[2 * PATH_MAX];
+    struct shelf shelf;
     char url[PROJECT_WORD + 32], checkout[PROJECT_WORD + 16] = "/workspace";
     auto_buf struct buf text = BUF(1u << 16);
     buf_text(&text, project_script("shelf"));
-    buf_text(&text, project_script(name));
-    snprintf(url, sizeof url, "file:///workspace/%s", p->box.name);
-    for (size_t i = 0; i < p->box.n_options; i++) {
-        if (p->box.options[i].value && strstr(p->box.options[i].value, ":/workspace/"))
-            snprintf(checkout, sizeof checkout, "/workspace/%s", p->box.name);
+    for (const char *const *name = s->names; *name; name++)
+        buf_text(&text, project_script(*name));
+    snprintf(url, sizeof url, "file:///workspace/%s", s->box->name);
+    for (size_t i = 0; i < s->box->n_options; i++) {
+        if (s->box->options[i].value && strstr(s->box->options[i].value, ":/workspace/"))
+            snprintf(checkout, sizeof checkout, "/workspace/%s", s->box->name);
     }
-    (void)choose_options(p, options);
-    const char *const argv[] = {"/bin/sh", "-c",       buf_cstr(&text), "pinfold", checkout, url,
-                                a->branch, p->box.cwd, a->real,         how,       NULL};
+    const size_t n = choose_options(s, options);
+    int r = shelf_of(a->real, &shelf, a->why, a->room);
+    if (r < 0)
+        return r;
+    snprintf(work, sizeof work, "%s/work", shelf.top);
+    if (mkdir(work, 0700) < 0 && errno != EEXIST)
+        return refuse(a, errno, "cannot make '%s': %s", work, strerror(errno));
+    snprintf(work, sizeof work, "%s/work:/run/shelf-work", shelf.top);
+    options[n] = (struct pinfold_option){"mount", work};
+    options[n + 1] = (struct pinfold_option){0};
+    const char *const argv[] = {"/bin/sh", "-c",        buf_cstr(&text), "pinfold", checkout, url,
+                                a->branch, s->box->cwd, a->real,         s->how,    NULL};
     const struct pinfold_policy_options po = {.size = sizeof po, .options = options, .cwd = a->real};
     const struct pinfold_run_options o = {.size = sizeof o, .argv = argv, .cwd = "/", .capture = 1};
     struct pinfold_error error = {0};
@@ -113,18 +133,34 @@ static int run_script(struct provision *p, const char *name, const char *how, ch
     struct pinfold_result *result;
     if (pinfold_policy_load(&po, &policy, &error) < 0)
         return refuse(a, EINVAL, "%s", error.text);
-    int r = pinfold_run(policy, &o, &result, &error);
+    r = pinfold_run(policy, &o, &result, &error);
     pinfold_policy_free(policy);
     if (r < 0)
         return refuse(a, EINVAL, "%s", error.text);
     int status = pinfold_result_status(result);
-    hear(a, pinfold_result_stdout(result, NULL), said, room);
+    hear(s, pinfold_result_stdout(result, NULL), said, room);
     if (status && !said[0])
         last_line(pinfold_result_stderr(result, NULL), said, room);
     if (status && !said[0])
         snprintf(said, room, "git ended with status %d", status);
     pinfold_result_free(result);
     return status == 0 ? 0 : status == 91 ? -EBUSY : -EIO;
+}
+
+/* The script of this name, for the branch at hand. */
+static int run_script(struct provision *p, const char *name, const char *how, char *said, size_t room)
+{
+    const char *const names[] = {p->ask->unpacked ? "import" : name, p->ask->unpacked ? name : NULL, NULL};
+    const struct branch_script s = {.ask = p->ask, .box = &p->box, .names = names, .how = how};
+    return branch_script_run(&s, said, room);
+}
+
+/* What a provisioning script is told of earlier runs. */
+static const char *how_of(const struct branch_ask *a, enum branch_state state, bool killed)
+{
+    if (a->unpacked)
+        return state == BRANCH_MAKING ? "import-again" : "import";
+    return state == BRANCH_MAKING ? "again" : killed ? "locks" : "";
 }
 
 /* A mark that git is at work here, removed when it has ended. Whether that of an earlier run is left, which was killed then. */
@@ -206,6 +242,8 @@ int branch_provision(const struct branch_ask *a)
     if (state != BRANCH_NONE && p.name[0] && !same(p.name, a->branch))
         return refuse(a, EEXIST, "branch '%s' would have the same directory as '%s', which has a box; use another name",
                       a->branch, p.name);
+    if (state == BRANCH_READY && a->unpacked)
+        return refuse(a, EEXIST, "branch '%s' has a box here, which stays as it is", a->branch);
     if (state == BRANCH_READY && !a->renew && branch_is_there(&p.shelf, p.box.word))
         return 0;
     bool killed = mark_work(&p);
@@ -213,9 +251,9 @@ int branch_provision(const struct branch_ask *a)
         r = branch_write(&p.shelf, p.box.word, BRANCH_MAKING, a->branch);
     if (r < 0)
         return refuse(a, -r, "cannot write the branches' storage '%s': %s", p.shelf.top, strerror(-r));
-    if (a->say && state == BRANCH_NONE)
+    if (a->say && state == BRANCH_NONE && !a->unpacked)
         a->say("preparing the branch; the first one of a repository takes longest");
-    r = run_script(&p, "provision", state == BRANCH_MAKING ? "again" : killed ? "locks" : "", said, sizeof said);
+    r = run_script(&p, "provision", how_of(a, state, killed), said, sizeof said);
     if (r == 0)
         r = branch_write(&p.shelf, p.box.word, BRANCH_READY, a->branch);
     else if (state != BRANCH_READY)

@@ -1,5 +1,5 @@
 # Makes a branch's worktree in the storage that the branches of a repository share. HOW: "again" if a run for this branch was killed,
-# "locks" if one for another was.
+# "locks" if one for another was; "import", "import-again": the branch comes from a volume (import/import.sh is read before this).
 #
 # /repo-shelf/repo is complete, or not there: it is put together in /repo-shelf/.new. What a run that ends by itself had begun it
 # removes; what a killed one had begun the next removes.
@@ -12,14 +12,23 @@ tidy() {
 }
 trap tidy EXIT
 
-# Locks that a killed git has left: those that are still there, unchanged, after a while. No lock of git's here takes as long, but
-# for that of an index, which belongs to who works in that worktree.
+# Locks that a killed git has left, and worktrees that it had only begun (git reads no repository in which one's HEAD is nothing): those
+# that are still there, unchanged, after a while. No lock of git's here takes as long, but for that of an index, which belongs to who
+# works in that worktree.
 drop_locks() {
     [ -d "$repo/.git" ] || return 0
     locks() { find "$repo/.git" -name '*.lock' ! -name index.lock ! -path '*/objects/*' -exec ls -di {} + 2>/dev/null; }
-    held=$(locks)
+    begun_worktrees() {
+        for at in "$repo"/.git/worktrees/*/HEAD; do
+            [ ! -f "$at" ] || grep -q '[^0]' "$at" || ls -di "$at"
+        done
+    }
+    held=$(locks && begun_worktrees)
     [ -n "$held" ] || return 0
     sleep 2
+    begun_worktrees | while read -r inode name; do
+        printf '%s\n' "$held" | grep -qxF "$inode $name" && rm -rf "${name%/HEAD}"
+    done
     locks | while read -r inode name; do
         printf '%s\n' "$held" | grep -qxF "$inode $name" && rm -f "$name"
     done
@@ -65,6 +74,7 @@ case $origin in
 *) origin=$real/$origin ;; # a path, which is relative to the checkout
 esac
 
+case $how in *again) drop_worktree ;; esac
 [ -z "$how" ] || drop_locks
 rm -rf "$new"
 if [ ! -e "$repo/.git" ]; then
@@ -89,13 +99,14 @@ if [ -n "$origin" ]; then
         printf 'note origin could not be asked (%s); its branches are as the checkout last saw them\n' "$(printf '%s\n' "$problem" | grep -m 1 . | sed 's/^[a-z]*: //')"
 fi
 
-[ "$how" != again ] || drop_worktree
 if [ ! -e "$dir/.git" ]; then
     drop_worktree
     mkdir -p "$shelf/worktrees"
     begun=worktree
     mine=refs/remotes/host/$branch theirs=refs/remotes/origin/$branch
-    if there "refs/heads/$branch"; then
+    if [ "${how#import}" != "$how" ]; then
+        bring
+    elif there "refs/heads/$branch"; then
         from="its own commits in the branches' storage"
         g -C "$repo" worktree add -q "$dir" "$branch" >/dev/null || die ""
     else

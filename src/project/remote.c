@@ -97,7 +97,7 @@ int remote_main(int argc, char **argv)
         return serve_git(&rules, push_take);
     if (argc > 2 && same(argv[1], "--moves") && push_rules_said(argv + 2, &rules))
         return push_moves(&rules);
-    if (argc > 6 && same(argv[1], "--check") && push_rules_said(argv + 6, &rules))
+    if (argc > 5 && same(argv[1], "--check") && push_rules_said(argv + 5, &rules))
         return push_check(&rules, argv + 2);
     if (argc > 2 && same(argv[1], "--land") && push_rules_said(argv + 2, &rules))
         return push_land(&rules);

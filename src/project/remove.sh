@@ -17,3 +17,4 @@ fi
 drop_worktree
 [ ! -e "$dir" ] || die "cannot remove its worktree $dir"
 ! there "refs/heads/$branch" || g -C "$repo" branch -q -D "$branch" || die ""
+! there "refs/agent-sandbox/${dir##*/}" || g -C "$repo" update-ref -d "refs/agent-sandbox/${dir##*/}" || die "" # what was imported with it

@@ -116,19 +116,12 @@ int rules_written(struct str text, char ret[][PATH_MAX], size_t room)
     return (int)n;
 }
 
-int push_rules_of(const struct pinfold_option *options, const char *real, struct push_rules *ret, char *why,
-                  size_t room)
+int push_rules_in(struct pinfold_policy *policy, struct push_rules *ret, char *why, size_t room)
 {
-    const struct pinfold_policy_options o = {.size = sizeof o, .options = options, .cwd = real};
-    struct pinfold_policy *policy;
     struct pinfold_error error = {0};
     char *text = NULL;
     *ret = (struct push_rules){.rules = {.protect = ret->protect}};
-    int r = pinfold_policy_load(&o, &policy, &error);
-    if (r == 0) {
-        r = pinfold_policy_text(policy, 0, &text, &error);
-        pinfold_policy_free(policy);
-    }
+    int r = pinfold_policy_text(policy, 0, &text, &error);
     if (r < 0) {
         snprintf(why, room, "%s", error.text);
         return r;
@@ -138,6 +131,22 @@ int push_rules_of(const struct pinfold_option *options, const char *real, struct
     if (!good)
         snprintf(why, room, "the policy names more than %d branches in git.protect_branches", RULES_BRANCHES);
     return good ? 0 : -E2BIG;
+}
+
+int push_rules_of(const struct pinfold_option *options, const char *real, struct push_rules *ret, char *why,
+                  size_t room)
+{
+    const struct pinfold_policy_options o = {.size = sizeof o, .options = options, .cwd = real};
+    struct pinfold_policy *policy;
+    struct pinfold_error error = {0};
+    int r = pinfold_policy_load(&o, &policy, &error);
+    if (r < 0) {
+        snprintf(why, room, "%s", error.text);
+        return r;
+    }
+    r = push_rules_in(policy, ret, why, room);
+    pinfold_policy_free(policy);
+    return r;
 }
 
 size_t push_rules_words(const struct push_rules *r, const char *ret[RULES_WORDS])

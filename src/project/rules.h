@@ -18,6 +18,8 @@ struct push_rules { /* it points into itself: not to be copied */
 /* Those of the policy that these options make in the checkout `real`. -errno with a sentence in `why`. */
 int push_rules_of(const struct pinfold_option *options, const char *real, struct push_rules *ret, char *why,
                   size_t room);
+/* Those of a policy that was loaded. */
+int push_rules_in(struct pinfold_policy *policy, struct push_rules *ret, char *why, size_t room);
 /* The rules as words: "force" and "delete" if they are allowed, "--", the protected branches. How many; a NULL follows. */
 size_t push_rules_words(const struct push_rules *r, const char *ret[RULES_WORDS]);
 /* Reads them; `ret` points to them. Without the "--" they are no rules. */

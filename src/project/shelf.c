@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +15,11 @@
 #include "project/branch.h"
 #include "sys/file.h"
 #include "sys/remove.h"
+#include "sys/own_dirs.h"
 
 #define SHELVES "pinfold-shelves"
 #define PREFIX  "agent-sbx-repo-"
+#define NEW     ".new-" /* and the process's number: what is to replace a file */
 enum { MAX_WRAPPER = 16 * 1024 };
 
 #define VERSION 1 /* of what lies in a shelf, and of what its scripts expect */
@@ -55,6 +58,9 @@ static bool is_own(const char *path)
 /* The parents are the user's as they are; what is ours is for the user alone. */
 static int make_ours(char *path, const char *from)
 {
+    const int allowed = own_dirs_allowed(path);
+    if (allowed < 0)
+        return allowed;
     for (char *at = path + 1; (at = strchr(at, '/')); at++) {
         *at = 0;
         bool made = mkdir(path, 0700) == 0;
@@ -116,12 +122,22 @@ void shelf_scratch_end(const struct shelf *s, const char *path)
         (void)rmdir(s->top); /* unless the project has branches */
 }
 
-/* Replaces a small file at once. */
-static int put_file(const char *dir, const char *name, const char *text, unsigned mode)
+/* What was to replace a file when its process was killed. */
+static void sweep_new(const char *dir)
 {
-    char path[PATH_MAX + PROJECT_WORD], beside[PATH_MAX + PROJECT_WORD + 24];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    snprintf(beside, sizeof beside, "%s/.new-%d", dir, (int)getpid());
+    DIR *names = opendir(dir);
+    struct dirent *d;
+    while (names && (d = readdir(names)) != NULL) {
+        int pid;
+        if (sscanf(d->d_name, NEW "%d", &pid) == 1 && kill(pid, 0) < 0 && errno == ESRCH)
+            (void)unlinkat(dirfd(names), d->d_name, 0);
+    }
+    if (names)
+        (void)closedir(names);
+}
+
+static int put_once(const char *beside, const char *path, const char *text, unsigned mode)
+{
     (void)unlink(beside);
     auto_fd int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     int r = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
@@ -130,6 +146,17 @@ static int put_file(const char *dir, const char *name, const char *text, unsigne
     if (r < 0)
         (void)unlink(beside);
     return r;
+}
+
+/* Replaces a small file at once. */
+static int put_file(const char *dir, const char *name, const char *text, unsigned mode)
+{
+    char path[PATH_MAX + PROJECT_WORD], beside[PATH_MAX + PROJECT_WORD + 24];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    snprintf(beside, sizeof beside, "%s/" NEW "%d", dir, (int)getpid());
+    sweep_new(dir);
+    int r = put_once(beside, path, text, mode);
+    return r == -ENOENT ? put_once(beside, path, text, mode) : r; /* one that does not see this process has swept */
 }
 
 static bool get_file(const char *dir, const char *name, char *text, size_t room)

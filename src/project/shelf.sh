@@ -14,6 +14,11 @@ repo=$shelf/repo new=$shelf/.new
 export GIT_TERMINAL_PROMPT=0 GIT_SSH_COMMAND='ssh -oBatchMode=yes -oConnectTimeout=10' LC_ALL=C
 unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY
 
+# A box whose pinfold was killed is at work until the kernel has ended it, and the lock of pinfold's own went before: all that runs in a
+# box holds this one. No box of a branch has that file.
+exec 8>/run/shelf-work/lock
+if command -v flock >/dev/null; then flock 8; fi
+
 tidy() { :; }
 die() {
     printf 'why %s\n' "$1"

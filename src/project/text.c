@@ -43,14 +43,38 @@ static size_t next_new(const struct project_seen *seen, size_t i, const char *(*
     return i;
 }
 
+/* What a file of its own says is said by the language's build already. */
+static bool is_said_with_others(const struct project_seen *seen, const char *language)
+{
+    for (size_t i = 0; project_signs[i].file && (same(language, "C") || same(language, "C++")); i++) {
+        if (seen->signs[i] && project_signs[i].language && same(project_signs[i].language, "C and C++"))
+            return true;
+    }
+    return false;
+}
+
+static bool has_manager_before(const struct project_seen *seen, size_t from, size_t k)
+{
+    for (size_t i = from; i < k; i++) {
+        const struct project_sign *s = &project_signs[i];
+        if (seen->signs[i] && s->manager && s->language && same(s->language, project_signs[k].language) &&
+            same(s->manager, project_signs[k].manager))
+            return true;
+    }
+    return false;
+}
+
 void project_words(const struct project_seen *seen, struct buf *out)
 {
     for (size_t i = 0; project_signs[i = next_new(seen, i, language_of)].file; i++) {
+        if (is_said_with_others(seen, project_signs[i].language))
+            continue;
         buf_printf(out, "%s%s", out->n ? ", " : "", project_signs[i].language);
         const char *between = " (";
         for (size_t k = i; project_signs[k].file; k++) {
             const struct project_sign *s = &project_signs[k];
-            if (!seen->signs[k] || !s->manager || !s->language || !same(s->language, project_signs[i].language))
+            if (!seen->signs[k] || !s->manager || !s->language || !same(s->language, project_signs[i].language) ||
+                has_manager_before(seen, i, k))
                 continue;
             buf_printf(out, "%s%s", between, s->manager);
             between = ", ";
@@ -149,9 +173,11 @@ void project_policy(const struct project_seen *seen, const struct project_contai
                       "files:\n"
                       "#   env_files: true\n");
     if (ports)
-        buf_text(out,
-                 "\n# Servers found here. Only one box at a time can use a port, so give these options to the box that "
-                 "needs it:\n");
+        buf_text(
+            out,
+            "\n# Servers found here. Only one box at a time can use a port, so give these options to the box that "
+            "needs it;\n# or write them under net: (publish: [PORT], reach: [HOST:PORT]): then only one box of this "
+            "project can run at a time.\n");
     put_ports(seen, true, out);
     put_ports(seen, false, out);
 }

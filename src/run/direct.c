@@ -253,6 +253,18 @@ static bool is_in_passing(const struct denial *d)
     return false;
 }
 
+/*
+ * What a pinfold in the box tries first, and then does in another way: namespaces, its usual places. What it cannot do it says itself.
+ * In the result and the log like others.
+ */
+static bool is_tried_by_pinfold(const struct denial *d)
+{
+    struct str line = str_of(d->argv ? d->argv : "");
+    const struct str program = str_until(&line, ' ');
+    const bool tried = same(d->kind, "namespace") || d->seen || same(d->how, "mount");
+    return tried && (str_is(program, "pinfold") || str_ends(program, STR("/pinfold")));
+}
+
 void say_notes(const struct pinfold_run_options *o, const struct pinfold_result *result)
 {
     auto_buf struct buf words = BUF(MAX_WORDS);
@@ -268,7 +280,7 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
     size_t seen = seen_before(r);
     for (size_t i = 0; i < r->n_denials; i++) {
         if (said_before(r, i) || same(r->denials[i].kind, "limit") /* which is said already */ ||
-            is_in_passing(&r->denials[i]))
+            is_in_passing(&r->denials[i]) || is_tried_by_pinfold(&r->denials[i]))
             continue;
         if (r->denials[i].seen && seen && seen--)
             continue;
@@ -448,14 +460,16 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
     }
     spec.answer = inquiry_answer;
     spec.answer_ctx = result->policy;
-    cow_notes(&spec, result->layer);
     struct moves_checker checker;
-    int r = moves_begin(result->policy, spec.start.plan, result->layer, &checker, e);
+    int r = moves_begin(result->policy, spec.start.plan, result->layer ? &result->layer->layer : NULL, &checker, e);
     if (r < 0)
         return r;
     spec.moves = checker.socket;
     say_header(o, spec.start.plan, again);
+    struct cow_beside beside;
+    cow_beside(&spec, result->layer, &beside);
     r = box_run(&spec, &result->box, e);
+    cow_beside_end(&beside);
     moves_end(&checker);
     return r;
 }
@@ -515,7 +529,7 @@ static int start_layered(struct pinfold_result *result, const struct pinfold_run
     const char *limit = r == 0 && o->say ? cow_limit(held.layer.workspace, mem) : NULL;
     if (limit)
         o->say(o->say_ctx, PINFOLD_SAY_NOTE, limit);
-    result->layer = r == 0 ? &held.layer : NULL;
+    result->layer = r == 0 ? &held : NULL;
     if (r == 0)
         r = start_box(result, o, ask, stdio, e);
     result->layer = NULL;

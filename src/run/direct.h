@@ -57,11 +57,11 @@ struct pinfold_result {
     void (*complete)(struct pinfold_result *r); /* called once before its JSON is made; or NULL */
     const struct session_place *place; /* for that: the session's place, in `mem`, and the time of the request */
     uint64_t began;
-    uint32_t shell;            /* likewise: the number of the persistent shell that it ran in; 0: none, or not known */
-    struct sink *sink;         /* of a run, while it lasts; or NULL */
-    const struct layer *layer; /* likewise */
-    const char *note;          /* sentences for the person, a line each, in `mem`; or NULL */
-    struct arena *mem;         /* of a command in a session: what `terms` says; or NULL */
+    uint32_t shell;           /* likewise: the number of the persistent shell that it ran in; 0: none, or not known */
+    struct sink *sink;        /* of a run, while it lasts; or NULL */
+    struct layer_held *layer; /* likewise */
+    const char *note;         /* sentences for the person, a line each, in `mem`; or NULL */
+    struct arena *mem;        /* of a command in a session: what `terms` says; or NULL */
     /* Made when first asked for: their digests cost more than a start may. */
     struct buf json;
     struct values values;

@@ -1,6 +1,7 @@
 /* Collects the layers of a policy (profile, files, settings, flags), with trust and ownership checked, and builds it. */
 #include "run/load.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +57,14 @@ static int add_place(struct layers *l, enum policy_layer layer, const char *path
     if (r == -ENOENT || (r == -EACCES && nested_in_box()))
         return 0;
     return r < 0 ? r : add_text(l, layer, POLICY_YAML, path, text, true, e);
+}
+
+static int add_users(struct layers *l, struct err *e)
+{
+    const int r = add_place(l, LAYER_USER, arena_printf(l->mem, "%s/policy.yaml", l->world.config), FILE_OWN, e);
+    return r < 0 && access(l->world.home, X_OK) < 0 && errno == EACCES
+               ? err_hint(e, r, "HOME is %s, which you may not enter; set HOME to a directory of yours", l->world.home)
+               : r;
 }
 
 /* The project's own policy. The workspace may be hostile: no links, and no loosening without trust in this content. */
@@ -242,7 +251,7 @@ static int read_layers(struct layers *l, const struct pinfold_policy_options *o,
     if (!o->no_layers) {
         r = add_place(l, LAYER_SYSTEM, SYSTEM_POLICY, FILE_SYSTEM, e);
         if (r == 0)
-            r = add_place(l, LAYER_USER, arena_printf(l->mem, "%s/policy.yaml", l->world.config), FILE_OWN, e);
+            r = add_users(l, e);
         if (r == 0)
             r = add_project(l, workspace, e);
     }

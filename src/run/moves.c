@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backends/engine.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "layer/layer.h"
@@ -133,7 +134,10 @@ int moves_begin(const struct pinfold_policy *p, const struct plan *plan, const s
     const char **words = mem ? words_of(p, plan, mem) : NULL;
     if (!words)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "git.verify");
-    return layer ? note_words(layer, words, e) : moves_start((char *const *)(uintptr_t)words, NULL, ret, e);
+    if (layer)
+        return note_words(layer, words, e);
+    /* Its boxes may have met what the plan assumes of this machine, and what a thorough look then says is the better reason. */
+    return moves_start((char *const *)(uintptr_t)words, NULL, ret, e) < 0 ? -ENGINE_STALE : 0;
 }
 
 int moves_ask(const struct moves_checker *c, struct str lines, struct moves_answer *ret)

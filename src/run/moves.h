@@ -9,6 +9,8 @@
 #include "protocol/moves.h"
 #include "run/direct.h"
 
+struct layer; /* layer/layer.h */
+
 struct moves_checker {
     int socket; /* for run_spec.moves; 0: none is needed */
     pid_t pid;

@@ -7,8 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "survey/written.h"
+#include "supervisor/audit.h"
+#include "sys/own_dirs.h"
 #include "sys/remove.h"
 #include "run/private.h"
 #include "run/world.h"
@@ -37,27 +41,37 @@ int planned_file_limit(struct err *e)
 extern char **environ;
 
 /*
- * A home that cannot be written (a system user's, a read-only file system, a box around this one) has no place for private
+ * A home that is not there, that cannot be written (a system user's, a read-only file system, a box around this one) or that is not root's has no place for private
  * layers. Then they go to a directory in /tmp that goes with the run. Only our own processes come here and change their
  * environment: a program that uses the shared library is served by another one.
  */
 static char moved_state[32];
+static unsigned n_moved; /* boxes that have it now: a process may run several */
 
-static bool move_state(void)
+static bool move_state(struct private_dirs *dirs)
 {
     char path[] = "/tmp/pinfold-XXXXXX";
-    if (moved_state[0] || !mkdtemp(path))
+    if (dirs->moved)
+        return true;
+    /* The same name once more, which the environment has; unless somebody else has taken it. */
+    const bool again = moved_state[0] && (n_moved || mkdir(moved_state, 0700) == 0);
+    if (!again && !mkdtemp(path))
         return false;
-    memcpy(moved_state, path, sizeof path);
-    return setenv("XDG_STATE_HOME", path, 1) == 0;
+    if (!again) {
+        memcpy(moved_state, path, sizeof path);
+        audit_nowhere(); /* what is refused is told after that directory is gone */
+    }
+    n_moved++;
+    dirs->moved = true;
+    return again || setenv("XDG_STATE_HOME", path, 1) == 0;
 }
 
 void planned_end(struct private_dirs *dirs)
 {
     private_end(dirs);
-    if (moved_state[0])
+    if (dirs->moved && --n_moved == 0)
         remove_tree(AT_FDCWD, moved_state);
-    moved_state[0] = 0;
+    dirs->moved = false;
 }
 
 /*
@@ -120,10 +134,12 @@ static int plan_here(const struct pinfold_policy *p, struct plan_ask *ask, bool 
                      struct prepared *ret, struct err *e)
 {
     bool own_environment = ask->environ == (const char *const *)environ;
-    int r = plan_with_slot(p, ask, thorough, dirs, ret, e);
-    bool no_place = ret->plan && (err_is_refused(r) || r == -EROFS || r == -ENOTDIR || r == -ENOENT);
+    /* Root could write there; others are told by the first call that makes something. */
+    const bool never = moved_state[0] || (geteuid() == 0 && own_dirs_allowed(p->layers.world.state) < 0);
+    int r = never ? -EPERM : plan_with_slot(p, ask, thorough, dirs, ret, e);
+    bool no_place = never || (ret->plan && (err_is_refused(r) || r == -EROFS || r == -ENOTDIR || r == -ENOENT));
 
-    if (!no_place || !move_state())
+    if (!no_place || !move_state(dirs))
         return r;
     if (own_environment) /* setenv() may have moved it */
         ask->environ = (const char *const *)environ;
@@ -137,7 +153,7 @@ int planned_make(const struct pinfold_policy *p, struct plan_ask *ask, bool thor
                  struct prepared *ret, struct err *e)
 {
     int r = plan_here(p, ask, thorough, dirs, ret, e);
-    return r < 0 ? r : remember_roots(p->policy, &ret->facts, e);
+    return r < 0 || dirs->moved ? r : remember_roots(p->policy, &ret->facts, e);
 }
 
 enum {

@@ -13,6 +13,7 @@ struct private_dirs {
     int lock;                /* the slot's directory, flock()ed; -1 */
     unsigned slot;
     const char *held; /* the slots' directory, if `lock` is a slot for which no plan exists yet; else NULL */
+    bool moved;       /* they are in a state directory that goes with the last such box of this process (planned.c) */
 };
 #define PRIVATE_DIRS ((struct private_dirs){.lock = -1})
 

@@ -287,6 +287,24 @@ void words_closing(const struct box_result *r, struct buf *out)
         buf_printf(out, "; %zu denied", denied);
 }
 
+/* What was no program's name is often a line of a shell, or one of its own words. */
+static void shells_words(const char *command, struct buf *out)
+{
+    static const char *const own[] = {"cd",    "export", "source", ".",    "alias", "ulimit",
+                                      "umask", "set",    "unset",  "eval", "exec"};
+    bool word = false;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        word |= same(command, own[i]);
+    if (word) {
+        buf_text(out, "; it is a word of the shell's own: sh -c '");
+        words_safe(out, command);
+        buf_text(out, " ...'");
+    } else if (strpbrk(command, " \t\n|&;<>")) {
+        buf_text(out, "; that is a line for a shell: sh -c ");
+        words_shell(out, command);
+    }
+}
+
 void words_errors(const struct box_result *r, const char *command, struct buf *out)
 {
     if (r->end == BOX_LOST) {
@@ -297,6 +315,8 @@ void words_errors(const struct box_result *r, const char *command, struct buf *o
         words_safe(out, command);
         buf_printf(out, ": %s in the box",
                    r->exec_errno == ENOENT && !strchr(command, '/') ? "command not found" : strerror(r->exec_errno));
+        if (r->exec_errno == ENOENT)
+            shells_words(command, out);
         return;
     }
     if (r->output_errno)

@@ -15,6 +15,7 @@
 #include "survey/written.h"
 #include "policy/path.h"
 #include "sys/file.h"
+#include "sys/own_dirs.h"
 
 #define MAX_PASSWD (4u << 20)
 
@@ -41,6 +42,18 @@ static const char *home_of_passwd(struct arena *mem)
         line = end ? end + 1 : NULL;
     }
     return NULL;
+}
+
+void world_settle_home(void)
+{
+    const char *home = getenv("HOME");
+    if (home && home[0] == '/')
+        return;
+    struct arena *mem = arena_new(2 * MAX_PASSWD);
+    home = mem ? home_of_passwd(mem) : NULL;
+    if (home)
+        (void)setenv("HOME", home, 1);
+    (void)arena_free(mem);
 }
 
 static int find_home(struct arena *mem, const char **ret, struct err *e)
@@ -298,20 +311,13 @@ void content_hash(struct str s, char ret[65])
 
 int make_private_directories(const char *path, struct err *e)
 {
-    char part[PATH_MAX];
-    size_t n = strlen(path);
-    if (n >= sizeof part)
-        return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "cannot create directory '%s'", path);
-    if (mkdir(path, 0700) == 0 || errno == EEXIST) /* as a rule it is there */
+    char why[PATH_MAX];
+    const int r = own_dirs_make(path);
+    if (r == 0)
         return 0;
-    memcpy(part, path, n + 1);
-    for (size_t i = 1; i <= n; i++) {
-        if (part[i] != '/' && part[i] != 0)
-            continue;
-        part[i] = 0;
-        if (mkdir(part, 0700) < 0 && errno != EEXIST && errno != EROFS)
-            return err_sys(e, ERR_SYSTEM, errno, "cannot create directory '%s'", part);
-        part[i] = i < n ? '/' : 0;
+    if (own_dirs_why(path, why, sizeof why)[0]) {
+        err_say(e, ERR_SYSTEM, "cannot create '%s': %s", path, why);
+        return r;
     }
-    return 0;
+    return err_sys(e, ERR_SYSTEM, -r, "cannot create directory '%s'", path);
 }

@@ -17,6 +17,8 @@ struct world {
 
 /* Fills in everything; the strings live in `mem`. `cwd` NULL: the process's. */
 int world_look(struct arena *mem, const char *cwd, struct world *ret, struct err *e);
+/* Where HOME is unset or relative, it becomes the home of /etc/passwd, if that names one: for programs of ours, as they begin. */
+void world_settle_home(void);
 /* Only the state directory; for callers that load no policy. */
 int world_state(struct arena *mem, const char **ret, struct err *e);
 

@@ -493,7 +493,7 @@ static void begin_init(struct builder *b, int *ret_pidfd)
 }
 
 /*
- * Whether the mark of the box's layer is removed after a short command, by the builder itself, and no process is made for that.
+ * Whether the marks of the box's layers are removed after a short command, by the builder itself, and no process is made for that.
  * Until then, at most builder_settle_in_time(), it keeps its capabilities: safe, for it executes nothing, reads of the box only the numbers
  * of calls (guard/begin.c), and cannot be examined. Not if it becomes the guard for certain, or there is a process for kept masks anyway.
  */
@@ -501,7 +501,7 @@ static bool settles_late(const struct builder *b)
 {
     const struct runner *r = &b->runner;
     const bool becomes = b->plan->filter & FILTER_READS || (supervised(b->plan) && b->program < 0);
-    return r->layer_locked && r->n_works == 1 && !r->kept.noting && !becomes && !b->plan->tier;
+    return r->n_works && r->n_works == r->n_locked && r->n_works <= 2 && !r->kept.noting && !becomes && !b->plan->tier;
 }
 
 int builder_yield(struct builder *b)
@@ -602,9 +602,10 @@ _Noreturn void builder_run(struct builder *b)
                   b->runner.layer_dir,
                   b->runner.layer_tree,
                   b->runner.apart,
-                  b->late ? b->runner.works[0] : -1};
+                  b->late ? b->runner.works[0] : -1,
+                  b->late && b->runner.n_works > 1 ? b->runner.works[1] : -1};
     if (e >= 0)
-        e = close_others(keep, 10); /* above all pid 1's end of the control stream, whose closing must be noticed */
+        e = close_others(keep, 11); /* above all pid 1's end of the control stream, whose closing must be noticed */
     if (e == 0 && !b->late)
         e = become_guard(b);
     if (e < 0)

@@ -50,7 +50,7 @@ struct runner {
     bool whiteout;             /* the inode shared by all whiteouts exists in it */
     const struct step *layer;  /* LAYER, after layer_prepare() */
     int layer_dir, layer_tree; /* its directory, and the overlay that PARTs are cloned from; -1: none */
-    bool layer_locked;         /* its work directory, by the descriptor in `works` */
+    uint32_t n_locked;         /* of `works`, by these descriptors */
     uint32_t n_parts;          /* of those that are overlays of their own */
     int apart;                 /* a mount that an overlay was made from; dropped at the end, because the kernel waits */
     int fresh;                 /* of the OVERLAY that is OVERLAY_FRESH: an fspick() for pinfold, owned; -1: none */

@@ -12,22 +12,13 @@
 #include <sys/file.h>
 #include "runtime/runner.h"
 #include "base/str.h"
+#include "runtime/text.h"
 #include "sys/poll.h"
 
 /* "/proc/self/fd/N", for kernels whose overlayfs takes layers only by path: short, and needs no escaping. */
 char *put_fd_path(char *to, int fd)
 {
-    char digits[12];
-    int n = 0;
-    for (const char *p = "/proc/self/fd/"; *p; p++)
-        *to++ = *p;
-    do
-        digits[n++] = (char)('0' + fd % 10);
-    while (fd /= 10);
-    while (n)
-        *to++ = digits[--n];
-    *to = 0;
-    return to;
+    return put_number(put_text(to, "/proc/self/fd/"), (uint32_t)fd);
 }
 
 /* 'lower\nupper\nwork', and perhaps '\nhidden' and '\nbetween' of each layer below: the next path of *text; "" at its end. */
@@ -52,9 +43,9 @@ static int next_layer(const char **text)
     return e < 0 ? e : open_place(path, O_DIRECTORY);
 }
 
-static int open_in(int dir, const char *path)
+static int open_in(int dir, const char *path, int how)
 {
-    return sys_openat2(dir, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0, CALM);
+    return sys_openat2(dir, path, (uint64_t)how | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0, CALM);
 }
 
 /*
@@ -78,8 +69,8 @@ static int next_secret(const char **text, int *ret_tree, int *ret_work)
     if (place < 0)
         return place;
     *ret_tree = sys_open_tree(place, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);
-    *ret_work = *ret_tree < 0 ? *ret_tree : open_in(*ret_tree, work + last + 1);
-    return *ret_work < 0 ? *ret_work : open_in(*ret_tree, upper + last + 1);
+    *ret_work = *ret_tree < 0 ? *ret_tree : open_in(*ret_tree, work + last + 1, O_RDONLY);
+    return *ret_work < 0 ? *ret_work : open_in(*ret_tree, upper + last + 1, O_PATH);
 }
 
 /*
@@ -90,11 +81,9 @@ static int next_secret(const char **text, int *ret_tree, int *ret_work)
 static int hide_upper(const char *paths)
 {
     char upper[4096], hidden[4096];
-    int e = next_path(&paths, upper); /* the lower one */
-    if (e == 0)
-        e = next_path(&paths, upper);
-    for (int i = 0; e == 0 && i < 2; i++) /* work */
-        e = next_path(&paths, hidden);
+    int e = 0;
+    for (int i = 0; e == 0 && i < 4; i++) /* the lower one, and work, come before them */
+        e = next_path(&paths, i < 2 ? upper : hidden);
     return e < 0 || !hidden[0] ? e : sys_renameat2(AT_FDCWD, upper, AT_FDCWD, hidden, RENAME_NOREPLACE);
 }
 
@@ -103,7 +92,7 @@ static int hide_upper(const char *paths)
  * return overlayfs leaves a mark that forbids using it again, in case the machine crashed. These layers hold only
  * caches, whose programs check what they find, so the mark is removed: before the next use, and as soon as there is
  * time (overlays_settle), because its owner cannot remove directories of mode 0. A disk may take half a millisecond for that, so
- * for a LAYER it is done after the box has ended. Then nothing else keeps the next box of this layer from mounting it, which
+ * where nobody else can get in it is done after the box has ended. Then nothing else keeps the next box of this layer from mounting it, which
  * would fail if a directory of the new mark went at this moment: both lock the work directory.
  */
 static const char *const marks[] = {"work/incompat/volatile/dirty", "work/incompat/volatile", "work/incompat"};
@@ -116,6 +105,19 @@ static int remove_marks(int work)
     return e == -ENOENT ? 0 : e;
 }
 
+/* The next mount then finds no mark, and nothing to remove. What cannot go away, as after a loss of power, is left to overlayfs. */
+static void put_by(int work)
+{
+    static const char *const old[] = {"old/incompat/volatile/dirty", "old/incompat/volatile", "old/incompat", "old"};
+    for (int i = 0; i < 4; i++)
+        (void)sys_unlinkat(work, old[i], i ? AT_REMOVEDIR : 0);
+    int e = sys_renameat2(work, "work", work, "old", RENAME_NOREPLACE);
+    if (e == -EEXIST)
+        e = sys_renameat2(work, "work", work, "old", RENAME_EXCHANGE);
+    if (e < 0)
+        (void)remove_marks(work);
+}
+
 static int forget_volatile(int work)
 {
     int e = sys_unlinkat(work, marks[2], AT_REMOVEDIR); /* mostly there is none */
@@ -124,15 +126,14 @@ static int forget_volatile(int work)
     return remove_marks(work);
 }
 
-static int lock_work(int work)
+static int lock_work(struct runner *r, int work)
 {
     enum { PATIENCE = 20000 };
-    int e = sys_flock(work, LOCK_EX | LOCK_NB);
-    for (unsigned ms = 0; e == -EAGAIN && ms < PATIENCE; ms++) {
+    int e;
+    for (unsigned ms = 0; (e = sys_flock(work, LOCK_EX | LOCK_NB)) == -EAGAIN && ms < PATIENCE; ms++)
         (void)sys_poll_ms(NULL, 0, 1);
-        e = sys_flock(work, LOCK_EX | LOCK_NB);
-    }
-    return e;
+    r->n_locked += e == 0;
+    return e == -EAGAIN ? -EBUSY : 0;
 }
 
 /* What an overlay is made of; `below`: kept layers between lower and upper, the uppermost first. */
@@ -260,7 +261,7 @@ int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree)
     own_fd int upper = secret ? next_secret(&text, &apart, &at) : next_layer(&text);
     own_fd int work = secret ? at : next_layer(&text);
     struct overlaid o = {.lower = lower, .upper = upper, .work = work};
-    int e = *text ? next_between(text, &o) : 0;
+    int e = secret ? lock_work(r, work) : *text ? next_between(text, &o) : 0;
     own_fd int tree = e < 0 ? e : overlay_new(r, &o, (unsigned)mount_attributes(s->flags));
     while (o.n_below)
         sys_shut(o.below[--o.n_below]);
@@ -303,18 +304,16 @@ int step_layer(struct runner *r, const struct step *s)
         return -EBADMSG;
     struct statfs fs;
     own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
-    own_fd int upper = open_in(r->layer_dir, "upper");
-    own_fd int work = sys_openat2(r->layer_dir, "work", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0, CALM);
+    own_fd int upper = open_in(r->layer_dir, "upper", O_PATH);
+    own_fd int work = open_in(r->layer_dir, "work", O_RDONLY);
     if (place < 0)
         return place;
     if (sys_fstatfs(place, &fs) == 0 && fs.f_type != SYS_OVERLAYFS)
         return 0; /* covered, not masked: parts are overlays of their own */
-    int e = work < 0 ? 0 : lock_work(work);
-    if (e == -EAGAIN)
-        return -EBUSY;
-    r->layer_locked = e == 0;
-    int tree = overlay_new(r, &(struct overlaid){.lower = place, .upper = upper, .work = work},
-                           (unsigned)mount_attributes(s->flags));
+    const int e = lock_work(r, work);
+    int tree = e < 0 ? e
+                     : overlay_new(r, &(struct overlaid){.lower = place, .upper = upper, .work = work},
+                                   (unsigned)mount_attributes(s->flags));
     if (tree < 0)
         return tree;
     r->layer_tree = tree;
@@ -340,7 +339,7 @@ static int make_path(int dir, const char *path)
         int e = sys_mkdirat(at, name, 0755);
         if (e < 0 && e != -EEXIST)
             return e;
-        int next = open_in(at, name);
+        int next = open_in(at, name, O_PATH);
         sys_drop(&at);
         at = next;
     }
@@ -356,7 +355,7 @@ static int part_alone(struct runner *r, const struct step *s, const char *rest, 
     name[6] = (char)('0' + n % 10);
     if (n > 99)
         return -E2BIG;
-    own_fd int uppers = open_in(r->layer_dir, "upper");
+    own_fd int uppers = open_in(r->layer_dir, "upper", O_PATH);
     own_fd int upper = uppers < 0 ? uppers : make_path(uppers, rest);
     own_fd int work = make_path(r->layer_dir, name);
     own_fd int tree = overlay_new(r, &(struct overlaid){.lower = place, .upper = upper, .work = work},
@@ -386,7 +385,7 @@ void overlays_settle(struct runner *r, bool here)
     while (r->n_works) {
         int work = r->works[--r->n_works];
         if (here)
-            (void)remove_marks(work); /* mounting has left them */
+            put_by(work);
         sys_shut(work);
     }
 }

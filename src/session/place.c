@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "sys/own_dirs.h"
 #include "sys/remove.h"
 #include "base/fd.h"
 #include "base/buf.h"
@@ -103,6 +104,8 @@ int place_directory(const struct session_place *p)
 int place_lock(const struct session_place *p, int *ret, struct err *e)
 {
     int r = make_private_directories(p->state, e);
+    if (r < 0 && own_dirs_allowed(p->state) < 0)
+        return r;
     if (r < 0)
         return err_hint(e, r, "sessions are recorded there: set HOME or XDG_STATE_HOME to a directory of yours");
     for (int tries = 0; r == 0 && tries < LOCK_TRIES; tries++) {

@@ -34,6 +34,7 @@
     X(cwd, "cwd")                                                                                                      \
     X(profile, "profile")                                                                                              \
     X(monitor, "monitor")                                                                                              \
+    X(verifies, "verifies")                                                                                            \
     X(image, "image")                                                                                                  \
     X(layer, "layer")                                                                                                  \
     X(layer_name, "layer_name")                                                                                        \
@@ -175,6 +176,7 @@ int record_make(const struct session_place *p, const struct plan *plan, struct a
                            .output = l->output.value,
                            .tty = plan->policy->tty,
                            .monitor = plan->policy->monitor ? "yes" : "",
+                           .verifies = plan->policy->git.verify == GIT_VERIFY_REQUIRED ? "yes" : "",
                            .hidden_once = replaced_watch(plan, mem),
                            .image = plan->facts->image ? plan->facts->image->id : ""};
     record_values(ret, plan->said ? plan->said : plan->policy, values);

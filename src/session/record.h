@@ -50,6 +50,7 @@ struct record {
     const char *asked_in;    /* where relative paths of `asked` begin; "": it is not known what it was started with */
     struct asked_option *asked;
     size_t n_asked;
+    const char *verifies; /* "yes": git.verify is `required`; or "" */
 };
 
 /* A record with this process as the owner of a session under `plan`, whose digests must exist. */

@@ -241,7 +241,7 @@ struct session_birth {
     const struct session_place *place;
     const char *cow, *cow_from, *cwd; /* as in struct pinfold_session_options */
     const char *cow_asked;            /* the same, where a policy has not chosen it */
-    const struct layer *layer;        /* which it then holds; NULL: none */
+    struct layer_held *layer;         /* which it then holds; NULL: none */
     int lock, report;
 };
 
@@ -276,7 +276,6 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
         keep.box.explain_ctx = &monitoring;
         keep.box.lasting = NULL; /* the plan is asked while commands run */
     }
-    cow_notes(&keep.box, b->layer);
     keep.box.answer = inquiry_answer;
     keep.nested = nested_in_box();
     keep.box.answer_ctx = b->policy;
@@ -291,11 +290,14 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     arena_trim(mem);
     struct moves_checker checker;
-    int r = moves_begin(b->policy, prepared->plan, b->layer, &checker, e);
+    int r = moves_begin(b->policy, prepared->plan, b->layer ? &b->layer->layer : NULL, &checker, e);
     if (r < 0)
         return r;
     keep.box.moves = checker.socket;
+    struct cow_beside beside;
+    cow_beside(&keep.box, b->layer, &beside);
     r = sessiond_run(&keep, e);
+    cow_beside_end(&beside);
     moves_end(&checker);
     return r;
 }
@@ -333,8 +335,8 @@ static int begin_record(const struct session_birth *b, const struct plan *plan, 
     if (r == 0)
         r = record_asked(b, &record, mem, e);
     if (r == 0 && b->layer) {
-        record.layer = b->layer->id;
-        record.layer_name = b->layer->name;
+        record.layer = b->layer->layer.id;
+        record.layer_name = b->layer->layer.name;
     }
     if (r == 0)
         r = inside_write(b->place, plan, &record, e);
@@ -396,7 +398,7 @@ static int keep_under(struct session_birth *b, bool thorough, struct err *e)
     if (!mem)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     int r = cow_begin(b->policy, &layered, b->place->scope, mem, &held, &ask, e);
-    b->layer = r == 0 ? &held.layer : NULL;
+    b->layer = r == 0 ? &held : NULL;
     if (r == 0)
         r = keep_box(b, ask, thorough, e);
     b->layer = NULL;

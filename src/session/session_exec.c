@@ -220,12 +220,16 @@ static void note_joined(void *ctx, enum pinfold_say what, const char *sentence)
         buf_printf(notes, "%s%s", notes->n ? "\n" : "", sentence);
 }
 
-/* What a run would say after its command: why it ended, a limit, and when it failed what was denied; or NULL. */
-static const char *notes_of(struct pinfold_result *result, const struct pinfold_exec_options *o)
+/*
+ * What a run would say after its command: why it ended, a limit, and what was denied; or NULL. The last only when it failed, for asking
+ * costs a tenth of a command; but a branch that did not move is seen much later, and programs that write it in place (go-git) may say
+ * nothing of that.
+ */
+static const char *notes_of(struct pinfold_result *result, const struct pinfold_exec_options *o, bool verifies)
 {
     auto_buf struct buf notes = BUF(MAX_SAID);
     const struct pinfold_run_options say = {.size = sizeof say, .argv = o->argv, .say = note_joined, .say_ctx = &notes};
-    if (box_result_status(&result->box) != 0 && result->complete) {
+    if ((box_result_status(&result->box) != 0 || verifies) && result->complete) {
         result->complete(result);
         result->complete = NULL;
     }
@@ -295,7 +299,7 @@ int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_opti
         session_guess(session, &o, result);
     }
     if (!o.capture && !result->note)
-        result->note = notes_of(result, &o);
+        result->note = notes_of(result, &o, session->record.verifies && session->record.verifies[0]);
     *ret = result;
     return 0;
 }

@@ -7,6 +7,7 @@
 #include "supervisor/audit.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <sha2.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "supervisor/run.h"
+#include "sys/own_dirs.h"
 
 #define READ_CHUNK (64u << 10)
 #define CHAIN_END  (32 + sizeof "\"}\n" - 1) /* a chained line ends with its sum and these */
@@ -30,6 +32,18 @@ struct audit_log {
     int dir, file;
     bool torn; /* the file ends in the middle of a line, whose writer died: the next one begins anew */
 };
+
+static bool nowhere;
+
+void audit_nowhere(void)
+{
+    nowhere = true;
+}
+
+bool audit_is_nowhere(void)
+{
+    return nowhere;
+}
 
 int audit_dir(char *ret, size_t n)
 {
@@ -45,17 +59,11 @@ int audit_dir(char *ret, size_t n)
 }
 
 /* Opens the directory, making what is missing of it, for ourselves only. */
-static int open_dir(char *path)
+static int open_dir(const char *path)
 {
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        int r = mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
-        *slash = '/';
-        if (r < 0 && r != -EROFS && r != -EACCES)
-            return r;
-    }
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return -errno;
+    int r = own_dirs_make(path);
+    if (r < 0)
+        return r;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }
@@ -384,10 +392,12 @@ int audit_read(bool follow, bool (*line)(void *ctx, struct str text), void *ctx,
         return err_sys(e, ERR_SYSTEM, -k,
                        "no directory for the audit log: set XDG_STATE_HOME or HOME to an absolute path");
     auto_fd int dir = follow ? open_dir(path) : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0 && !follow && errno == ENOENT)
-        return 0;
+    const int no = follow ? -dir : errno;
+    char why[PATH_MAX];
+    if (dir < 0 && own_dirs_why(path, why, sizeof why)[0])
+        return err_say(e, ERR_SYSTEM, "there is no audit log: %s", why);
     if (dir < 0)
-        return err_sys(e, ERR_SYSTEM, follow ? -dir : errno, "cannot open the audit log '%s'", path);
+        return no == ENOENT && !follow ? 0 : err_sys(e, ERR_SYSTEM, no, "cannot open the audit log '%s'", path);
     if (follow) { /* before reading, so that no event falls in between */
         notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
         if (notify < 0 || inotify_add_watch(notify, path, IN_MODIFY | IN_CREATE | IN_MOVED_TO) < 0)

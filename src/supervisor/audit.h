@@ -43,6 +43,9 @@ struct audit_log;
 int audit_dir(char *ret, size_t n);
 /* Creates the directory (0700) and opens the file for appending; 0 or -errno. */
 int audit_open(struct audit_log **ret);
+/* What is denied in this process from now on is logged nowhere: there is no state directory that lasts. */
+void audit_nowhere(void);
+bool audit_is_nowhere(void);
 /* Writes one line; shortens the target if the line would be too long. 0 or -errno. */
 int audit_write(struct audit_log *log, const struct audit_event *event);
 /* The event as one line, without number and chain. 0 or -errno. */

@@ -122,7 +122,7 @@ void denial_log(struct box *b, const struct denial *d)
     if (b->spec)
         sink_event(b->spec->sink, &event);
     /* A box in a box has no log: that is the host's, and no box writes it. */
-    if (b->audit_given_up || (b->spec && b->spec->start.plan->facts->around))
+    if (b->audit_given_up || audit_is_nowhere() || (b->spec && b->spec->start.plan->facts->around))
         return;
     int r = b->audit ? 0 : audit_open((struct audit_log **)&b->audit);
     if (r == 0)
@@ -385,7 +385,7 @@ static void keep_namespace(struct box *b, bool map, const struct denial_frame *f
 
 static void built_namespace(struct box *b, const struct denial_frame *f, size_t n, bool map)
 {
-    char *argv = map || b->sessiond ? frame_line(f, n) : NULL;
+    char *argv = frame_line(f, n);
     if (b->sessiond) {
         keep_namespace(b, map, f, argv);
         free(argv);
@@ -395,6 +395,8 @@ static void built_namespace(struct box *b, const struct denial_frame *f, size_t 
         b->built.map_pid = f->pid;
         b->built.root_map = true;
     } else {
+        free(b->built.namespace_argv); /* the last one: a pinfold in the box tries before its command does */
+        b->built.namespace_argv = argv;
         b->built.namespaces = true;
     }
 }
@@ -432,13 +434,14 @@ void denial_built(struct box *b, bool failed)
         denial_keep(b, &d);
     }
     if (failed && b->built.namespaces)
-        keep_namespace(b, false, NULL, NULL);
+        keep_namespace(b, false, NULL, b->built.namespace_argv);
     if (failed && b->built.root_map)
         keep_namespace(b, true, NULL, b->built.map_argv);
     free(b->built.path);
     free(b->built.argv);
     free(b->built.map_argv);
-    b->built.path = b->built.argv = b->built.map_argv = NULL;
+    free(b->built.namespace_argv);
+    b->built.path = b->built.argv = b->built.map_argv = b->built.namespace_argv = NULL;
 }
 
 /* Whether the box has no network, and what says so. */

@@ -577,12 +577,22 @@ static void serve(struct box *b, const struct pollfd p[SLOTS])
     due(b, now);
 }
 
+static void idle(struct box *b)
+{
+    if (b->stage >= STAGE_ENDING || b->idle_at > now_us())
+        return;
+    const uint64_t us = b->spec->idle(b->spec->idle_ctx);
+    b->idle_at = us == RUN_IDLE_NEVER ? NEVER : now_us() + us;
+}
+
 int loop(struct box *b)
 {
     while (b->stage != STAGE_GONE || (bytes_left(b) && !b->give_up_output)) {
         struct pollfd p[SLOTS];
         uint64_t now = now_us(), wake = fill_slots(b, p, now);
         struct timespec wait;
+        if (b->stage < STAGE_ENDING && b->idle_at < wake)
+            wake = b->idle_at;
         if (wake != NEVER) {
             uint64_t us = wake > now ? wake - now : 0;
             wait = (struct timespec){(time_t)(us / 1000000u), (long)(us % 1000000u) * 1000};
@@ -595,6 +605,8 @@ int loop(struct box *b)
                            SLOTS + 12);
         if (r < 0)
             return err_sys(b->err, ERR_BUG, -r, "cannot wait for the box");
+        if (r == 0)
+            idle(b);
         serve(b, p);
     }
     return 0;

@@ -335,6 +335,7 @@ struct box {
     enum stop_step { STOP_NONE, STOP_ASKED /* SIGTSTP was sent */, STOP_FORCED /* SIGSTOP was sent */ } stop;
     uint64_t stop_deadline; /* of that step */
     uint64_t lasting_at;    /* when to call spec->lasting, NEVER: not (any more) */
+    uint64_t idle_at;       /* when to call spec->idle, if nothing else is to be done then; NEVER: not (any more) */
     struct meanwhile {
         int pid;                   /* of the last one, until it has ended; 0: none */
         uint64_t at, began, every; /* the next one's time, the last one's, and how long to wait after it */
@@ -353,6 +354,7 @@ struct box {
         uint32_t action, pid;
         bool namespaces, root_map;
         char *map_argv; /* of the latter: owned, or NULL */
+        char *namespace_argv;
         uint32_t map_pid;
     } built;
     struct inquiries inquiries;

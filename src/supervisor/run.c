@@ -63,6 +63,7 @@ static int start_engine(struct box *b, struct start_request *request)
             watcher_disk_from_now(&m->watcher);
     }
     b->lasting_at = b->spec->lasting ? b->began + LASTING_US : NEVER;
+    b->idle_at = b->spec->idle ? b->began : NEVER;
     meanwhile_begin(b);
     if (r == 0)
         limits_started(m, &b->started);
@@ -242,7 +243,7 @@ static int box_live(struct box *b, struct box **ret_box, struct box_result *ret)
     b->result = &result;
     b->started = (struct started){.pid = -1, .pidfd = -1, .control = -1, .builder = -1};
     b->signals.fd = -1;
-    b->deadline = b->lasting_at = b->stop_deadline = b->meanwhile.at = NEVER;
+    b->deadline = b->lasting_at = b->stop_deadline = b->meanwhile.at = b->idle_at = NEVER;
     b->meanwhile.watch = -1;
     new_id(result.id);
     if (b->command->caller_id)

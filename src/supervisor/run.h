@@ -252,6 +252,11 @@ struct run_spec {
     void (*meanwhile_watch)(void *ctx, int inotify, bool deep);
     void *meanwhile_ctx;
     int meanwhile_fd;
+    /* Called while the box lives and there is nothing else to do; says after how many microseconds it wants to be called again. Each call
+       must be short: the end of the command waits for it. May be NULL. */
+#define RUN_IDLE_NEVER UINT64_MAX
+    uint64_t (*idle)(void *ctx);
+    void *idle_ctx;
     const char *session, *scope; /* of a box that is kept: the session's name and owner, for the audit log; or NULL */
     /* As in struct box_terms: of a box that is kept, for what its daemon reports. */
     void (*offer)(const struct box_terms *terms, const struct box_result *r, const struct denial *d, struct buf *out);

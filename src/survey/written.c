@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "sys/file.h"
+#include "sys/own_dirs.h"
 
 enum { LINKS = 40 /* as many as the kernel follows */, MONTH = 30 * 24 * 3600, ROOM = PATH_MAX + 64 };
 
@@ -41,25 +42,6 @@ static bool is_text(const char *entry, const char *text)
     char there[PATH_MAX];
     long n = sys_readlinkat(AT_FDCWD, entry, there, sizeof there);
     return n > 0 && n < (long)sizeof there && (size_t)n == strlen(text) && memcmp(there, text, (size_t)n) == 0;
-}
-
-/* Creates the directory and missing ones above it, each for its owner only. */
-static int make_memory(const char *memory)
-{
-    char part[PATH_MAX];
-    int no = 0;
-    if (snprintf(part, sizeof part, "%s", memory) >= (int)sizeof part)
-        return -ENAMETOOLONG;
-    for (char *at = part + 1;; at++) {
-        if (*at && *at != '/')
-            continue;
-        const char was = *at;
-        *at = 0;
-        no = sys_mkdirat(AT_FDCWD, part, 0700);
-        *at = was;
-        if (!was)
-            return no == -EEXIST ? 0 : no;
-    }
 }
 
 /* A different text belongs to a directory that is gone or was moved. */
@@ -91,7 +73,7 @@ int written_remember(const char *memory, const char *real, const struct written_
     by_path(path, memory, real);
     int no = put(path, real);
     if (no == -ENOENT) {
-        no = make_memory(memory);
+        no = own_dirs_make(memory);
         if (no == 0)
             no = put(path, real);
     }
@@ -146,7 +128,7 @@ const char *written_place(char to[PATH_MAX])
 static bool is_remembering(const char *memory)
 {
     char part[PATH_MAX];
-    if (!memory || snprintf(part, sizeof part, "%s", memory) >= (int)sizeof part)
+    if (!memory || snprintf(part, sizeof part, "%s", memory) >= (int)sizeof part || own_dirs_allowed(memory) < 0)
         return false;
     while (access(part, W_OK | X_OK) < 0) {
         char *slash = strrchr(part, '/');

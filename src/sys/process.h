@@ -213,6 +213,11 @@ static inline int sys_fchdir(int dir)
 {
     return (int)sys_call(SYS_fchdir, dir, 0, 0, 0, 0, 0);
 }
+/* The length of the path with its NUL. "(unreachable)/..." if it does not lead from our root: see getcwd(2). */
+static inline long sys_getcwd(char *path, size_t n)
+{
+    return sys_call(SYS_getcwd, path, n, 0, 0, 0, 0);
+}
 static inline int sys_unshare(unsigned long flags)
 {
     return (int)sys_call(SYS_unshare, flags, 0, 0, 0, 0, 0);

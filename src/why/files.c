@@ -335,8 +335,10 @@ static int say_absent(struct why_question *q, const struct why_node *n)
     q->ret->missing = true;
     if (n->seen.kind == SEEN_ABSENT && host_has(n->path))
         return refuse_by(q, n->seen.place, WHY_CAUSE_HIDDEN, ENOENT, "a rule hides it: the box sees nothing there");
-    if (n->seen.kind == SEEN_OWN && host_has(n->path)) {
-        q->ret->host = n->path;
+    /* All of the path: a directory on the way to it says nothing about what is in it. */
+    const char *whole = q->ret->target ? q->ret->target : n->path;
+    if (n->seen.kind == SEEN_OWN && host_has(whole)) {
+        q->ret->host = whole;
         return refuse_by(
             q, n->seen.place, WHY_CAUSE_NOT_THERE, ENOENT,
             arena_printf(q->mem, "it exists on the host but not in the box, which has its own %s", n->seen.place->dst));

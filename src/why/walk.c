@@ -64,12 +64,24 @@ static bool look_on_host(struct why_node *n, const char *at, int *ret_no)
     return true;
 }
 
+/* An object that an earlier box of this project has made in the layer. */
+static bool is_own(const char *at)
+{
+    struct stat st;
+    return lstat(at, &st) == 0 && !is_gone(&st);
+}
+
 /* What the box has at n->path. *ret_no: why the host could not say, or 0. */
 static int look(struct why_question *q, struct why_node *n, int *ret_no)
 {
     *ret_no = 0;
     if (plan_seen(q->plan, n->path, q->mem, &n->seen) < 0)
         return why_memory(q);
+    if (n->seen.own && is_own(n->seen.own)) {
+        n->seen.kind = SEEN_LAYER;
+        n->seen.place = n->seen.over;
+        n->seen.host = NULL;
+    }
     n->exists = false;
     n->at = NULL;
     memset(&n->st, 0, sizeof n->st);
@@ -83,7 +95,8 @@ static int look(struct why_question *q, struct why_node *n, int *ret_no)
             return 0;
         }
         *ret_no = 0;
-        (void)look_on_host(n, n->seen.host, ret_no);
+        if (n->seen.host)
+            (void)look_on_host(n, n->seen.host, ret_no);
         break;
     case SEEN_HOST:
         (void)look_on_host(n, n->seen.host, ret_no);

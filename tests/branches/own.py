@@ -1,8 +1,10 @@
 """git.verify: required where a box writes the repository itself: branches move to what real hooks have passed, and in no other way."""
+import glob
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 
 import pf
@@ -308,6 +310,83 @@ def ends(s, _hand):
     s.clean(top)
 
 
+def checkers(s, top):
+    """The processes, with their parents', that judge commits of this project, or wait for one."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+            if len(words) > 3 and words[1:4] == [b"--check", os.path.basename(top).encode(), top.encode()] and os.stat(f"/proc/{pid}").st_uid == s.user.uid:
+                with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                    found.append((int(pid), int(file.read().rsplit(")", 1)[1].split()[1])))
+        except OSError:
+            continue
+    return [one for one in found if one[1] not in [pid for pid, _parent in found]]  # not what is about to become a git
+
+
+def waiting(s, _hand):
+    """The box that waits for the next commit: whatever becomes of it, what hooks refuse is refused, and what they pass passes."""
+    top = scene(s, "waiting")
+    hook = verify.PRE_COMMIT.replace("$REAL", top).replace(" /run/repo-push/commands", "").replace("exit $status\n", """
+if grep -q sly a.txt; then touch -r a.txt /tmp/then; printf ylS | dd of=a.txt conv=notrunc 2>/dev/null; touch -r /tmp/then a.txt; fi
+if grep -q litter a.txt; then : >left.txt; mkdir cache; fi
+exit $status
+""")
+    s.write(top, ".git/hooks/pre-commit", hook, 0o755)
+    shutil.rmtree(top + "/.pinfold")
+    s.good(top, "init")
+    s.good(top, "start")
+    session = f"agent-sandbox-waiting-{s.session(top, 'x').rsplit('-', 1)[1]}"
+
+    def commit(word, message="fix: x", more=""):
+        return s.do(top, "exec", session, "--", "sh", "-c", f"echo {word} >a.txt; git add a.txt; git commit -qn {more} -m '{message}'; s=$?; git reset -q --hard; exit $s")
+
+    def both(more=""):
+        done = commit("FORBIDDEN", "fix: bad", more)
+        assert done.status != 0 and "1:FORBIDDEN" in done.text(), done.said()
+        done = commit(f"fine {os.urandom(4).hex()}", "fix: good", more)
+        assert done.status == 0, done.said()
+
+    def waits():
+        found = checkers(s, top)
+        assert len(found) < 2, found
+        return found
+
+    both()
+    verify.wait_for(waits)
+    both("--amend")
+    for end in ("helper", "pid 1"):
+        helper, parent = verify.wait_for(waits)[0]
+        os.kill(helper if end == "helper" else parent, signal.SIGKILL)
+        verify.wait_for(lambda gone=helper: gone not in [pid for pid, _parent in checkers(s, top)])
+        both()
+    # Times of files tell what hooks change, and all that they leave is thrown away.
+    for word, why in (("sly", "the hook pre-commit changes files; a.txt"), ("untidy", "the hook pre-commit changes files; a.txt"), ("litter", "")):
+        done = commit(word)
+        assert (done.status != 0 and why in done.text()) if why else done.status == 0, (word, done.said())
+    # What a program does not say of a branch that did not move, the command's end does, once, and so do result and log.
+    silent = ["python3", "-c", "try:\n with open('.git/refs/heads/main', 'r+') as file: file.truncate(0)\nexcept OSError: pass"]
+    done = s.do(top, "exec", session, "--", *silent)
+    assert done.status == 0 and done.err.count(b"/.git/refs/heads/main' stays as it is") == 1 and not done.out, done.said()
+    done = s.do(top, "exec", "--json", session, "--", *silent)
+    assert done.status == 0 and [d["action"] for d in json.loads(done.out)["denials"]] == ["git-branch"], done.said()
+    assert "git renames its lock file onto it" in s.do(top, "log", "--session", session).text()
+    assert s.do(top, "exec", session, "--", "true").err == b""
+    # Not the one on which the box that waits was begun.
+    verify.wait_for(waits)
+    shutil.move(top + "/.git", top + "/was")
+    shutil.copytree(top + "/was", top + "/.git", symlinks=True)
+    s.user.own(top + "/.git")
+    both()
+    verify.wait_for(waits)
+    s.good(top, "stop")
+    verify.wait_for(lambda: not checkers(s, top) and not glob.glob(s.shelf(top) + "/checks/run-*"))
+    shutil.rmtree(top + "/was")
+    s.git(top, "fsck", "--strict")
+    s.clean(top)
+
+
 def layered(s, _hand):
     """What a box commits into its layer: the hooks judge it when it is applied."""
     top = scene(s, "layered")
@@ -352,4 +431,4 @@ def linked(s, _hand):
     s.clean(top)
 
 
-TESTS = {"own-layered": layered, "own-linked": linked, "own-attacks": attacks, "own-day": day, "own-ends": ends}
+TESTS = {"own-waiting": waiting, "own-layered": layered, "own-linked": linked, "own-attacks": attacks, "own-day": day, "own-ends": ends}

@@ -23,24 +23,44 @@ in_branch() { # branch, script
     dir=$top pf_rc exec "$(branch_session "$1")" -- sh -c "$2"
 }
 
+# SIGKILL of pinfold before one of its calls that make or end something, as tests/branches/kills.py has it on native: of `start` in the
+# middle, of `stop` behind its first ones; all of them with PINFOLD_BRANCH_KILLS=1.
+branch_kills() {
+    local strike=$KIT/strike verb n every=${PINFOLD_BRANCH_KILLS:-1000} of_start=60 of_stop=6 kills
+    [ -x "$strike" ] || { cc -O1 -o "$strike" "$here/../layer/strike.c" && chmod 755 "$strike"; } || { echo "strike" && return 1; }
+    [ "$every" = 1000 ] || { of_start=1 && of_stop=1; }
+    for verb in start stop; do
+        kills=0 n=$of_start
+        [ $verb = start ] || n=$of_stop
+        for (( ; n < 1000; n += every)); do
+            [ $verb = start ] || dir=$top pf_rc start --branch feature/one
+            dir=$top as "$who" "$strike" kill-steps $n "$PINFOLD" $verb --branch feature/one >/dev/null 2>"$said"
+            [ $? = 99 ] || break
+            kills=$((kills + 1))
+            [ $verb = start ] || dir=$top pf_rc stop --branch feature/one
+            dir=$top pf_rc start --branch feature/one
+            [ $rc = 0 ] || { echo "start after a kill of $verb at $n: status $rc" && return 1; }
+            in_branch feature/one 'git symbolic-ref --short HEAD && git ls-remote -q host refs/heads/feature/one'
+            [ "$(head -n 1 "$out")" = feature/one ] && printed 'refs/heads/feature/one$' || { echo "the box after a kill of $verb at $n" && return 1; }
+            dir=$top pf_rc stop --branch feature/one
+            [ $rc = 0 ] || { echo "stop after a kill of $verb at $n: status $rc" && return 1; }
+        done
+        [ $kills != 0 ] || { echo "$verb has fewer than $n calls" && return 1; }
+    done
+    [ -z "$(left)" ] || { echo "a container is left after kills" && return 1; }
+}
+
 # Two boxes on one shelf; what of a push lands, with hooks and without; a start that was killed; nothing is left.
 t_branches() {
-    local top shelf before i n
+    local top shelf before
     top=$(home "$who")/branches-$engine
     shelf=$(home "$who")/home/state/pinfold-shelves/agent-sbx-repo-$(printf %s "$top" | md5sum | cut -c1-32)
     as "$who" "$engine" import "$KIT/git.tar" kit/git:1 >/dev/null 2>"$said" || { echo "no image with git" && return; }
     as "$who" sh -c 'git init -q -b main "$1" && cd "$1" && git config user.name a && git config user.email a@b.test && echo one >a.txt && git add a.txt && git commit -q -m first && git branch feature/one && mkdir .pinfold' - "$top" || return
     printf 'version: 1\nengine: %s\nimage: kit/git:1\n' "$engine" | as "$who" tee "$top/.pinfold/policy.yaml" >/dev/null
     dir=$top pf_rc trust .
-    # Killed while git provisions: the next start completes it.
-    dir=$top as "$who" "$PINFOLD" start --branch feature/one >/dev/null 2>&1 &
-    i=$!
-    for ((n = 0; n < 3000; n++)); do
-        if [ -e "$shelf/making" ] || ! kill -0 $i 2>/dev/null; then break; fi
-        sleep 0.01
-    done
-    kill -9 $i 2>/dev/null
-    wait $i 2>/dev/null
+    # Killed at its calls, while git provisions and before and after: the next one completes it.
+    branch_kills || return
     dir=$top pf_rc start --branch feature/one
     [ $rc = 0 ] || { echo "start after a kill: status $rc" && return; }
     dir=$top pf_rc start --branch two

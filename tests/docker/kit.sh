@@ -121,6 +121,7 @@ kit_busybox_tar() {
         for applet in $("$d/bin/busybox" --list); do
             [ -e "$d/bin/$applet" ] || ln -s busybox "$d/bin/$applet"
         done
+        mkdir "$d/real" && ln -s real "$d/link"
         chmod 1777 "$d/tmp" "$d/var/tmp"
         echo 'root:x:0:0:root:/root:/bin/sh' >"$d/etc/passwd"
         echo 'root:x:0:' >"$d/etc/group"

@@ -6,6 +6,7 @@
  *     strike do N COMMAND PROGRAM...    runs the shell command COMMAND before the Nth, then goes on
  *     strike count-any PROGRAM...       the same of all calls from the first one on that makes a file
  *     strike kill-any N PROGRAM...      SIGKILL before the Nth of these; its name on descriptor 2
+ *     strike count-steps PROGRAM...     and kill-steps N: the same, and before calls that begin or end a process, or reach one
  *     strike no ERRNO CALL PROGRAM...   each renameat2 with flags fails with ERRNO (CALL: exchange)
  */
 #define _GNU_SOURCE
@@ -37,6 +38,41 @@ static bool changes(const struct __ptrace_syscall_info *info)
             return true;
     }
     return false;
+}
+
+/* Steps of a program that starts and ends others; musl has the old calls for names. */
+static bool is_step(const struct __ptrace_syscall_info *info)
+{
+    static const long steps[] = {SYS_mkdir,
+                                 SYS_rmdir,
+                                 SYS_unlink,
+                                 SYS_rename,
+                                 SYS_symlink,
+                                 SYS_link,
+                                 SYS_chmod,
+                                 SYS_flock,
+                                 SYS_fork,
+                                 SYS_vfork,
+                                 SYS_clone,
+                                 SYS_clone3,
+                                 SYS_wait4,
+                                 SYS_connect,
+                                 SYS_bind,
+                                 SYS_listen,
+                                 SYS_sendmsg,
+                                 SYS_recvmsg,
+                                 SYS_kill,
+                                 SYS_pipe2,
+                                 SYS_poll,
+                                 SYS_ppoll,
+                                 SYS_pidfd_send_signal};
+    if (info->entry.nr == SYS_open)
+        return info->entry.args[1] & 0100; /* O_CREAT */
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        if ((long)info->entry.nr == steps[i])
+            return true;
+    }
+    return changes(info);
 }
 
 /* Of calls that move bytes; the others are told apart by number. */
@@ -79,8 +115,8 @@ static int ended(int status)
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
-    const bool any = strstr(what, "-any") != NULL, kill_it = !strncmp(what, "kill", 4), do_it = !strcmp(what, "do"),
-               refuse = !strcmp(what, "no");
+    const bool any = strstr(what, "-any") != NULL, by_step = strstr(what, "-steps") != NULL,
+               kill_it = !strncmp(what, "kill", 4), do_it = !strcmp(what, "do"), refuse = !strcmp(what, "no");
     const int skip = kill_it ? 3 : do_it || refuse ? 4 : 2;
     const long when = kill_it || do_it ? atol(argv[2]) : 0;
     long seen = 0;
@@ -117,7 +153,7 @@ int main(int argc, char **argv)
             ptrace(PTRACE_SETREGS, pid, 0, &regs);
             failing = false;
         }
-        if (info.op != PTRACE_SYSCALL_INFO_ENTRY || !((any && seen) || changes(&info)))
+        if (info.op != PTRACE_SYSCALL_INFO_ENTRY || !((any && seen) || (by_step ? is_step(&info) : changes(&info))))
             continue;
         seen++;
         if (refuse && info.entry.nr == SYS_renameat2 && info.entry.args[4]) {
@@ -128,7 +164,7 @@ int main(int argc, char **argv)
             failing = true;
         }
         if (seen == when && kill_it) {
-            if (any)
+            if (any || by_step)
                 fprintf(stderr, "%s\n", name_of((long)info.entry.nr));
             kill(pid, SIGKILL);
             waitpid(pid, &status, 0);

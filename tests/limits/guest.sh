@@ -252,7 +252,7 @@ cpu=max
 [ "$accel" = kvm ] && cpu=host
 timeout -k 1 "$limit" qemu-system-x86_64 -accel "$accel" -cpu $cpu -M q35 -m "$memory" -smp "$cpus" -nodefaults -no-user-config -display none -no-reboot \
     "${disk[@]}" -kernel "$kernel" -initrd "$work/initrd" \
-    -append "console=ttyS0 quiet cryptomgr.notests panic=-1 reboot=t 8250.nr_uarts=4 $cmdline" \
+    -append "console=ttyS0 quiet cryptomgr.notests no_timer_check panic=-1 reboot=t 8250.nr_uarts=4 $cmdline" \
     -serial file:"$work/console" -serial file:"$work/output" -serial file:"$work/status" >"$work/qemu" 2>&1 </dev/null &
 qemu=$!
 wait $qemu

@@ -26,11 +26,13 @@ LIMIT = 600
 TAP_LINE = re.compile(r"^\s*(not )?ok\s+\d+\s*(?:-\s*)?([^#\s]\S*)?(?:\s*#\s*(skip)\b\s*(.*))?", re.I)
 
 
-def run(test, wrapper, user):
-    """(lines to print, failed?)"""
+def run(test, wrapper, slow, user):
+    """(lines to print, failed?); slow: each step takes ten times as long as usual"""
     name = test["name"].replace(" ", "-") + ("@user" if user else "")
     env = {**os.environ, **test["env"], "CMOCKA_MESSAGE_OUTPUT": "TAP",
            "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0", "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}
+    if slow and os.environ.get("PINFOLD_TEST_ALL") != "1":
+        env["PINFOLD_TEST_TRIES_BY"] = "10"
     extra, command, limit = {}, list(test["cmd"]), max(LIMIT, test.get("timeout") or 0)
     if user:
         # The build may lie where the user cannot go.
@@ -79,6 +81,11 @@ def knows_cmocka(build):
     return any(d["name"] == "cmocka" for d in json.loads(described.stdout))
 
 
+def sanitized(build):
+    described = subprocess.run(["meson", "introspect", "--buildoptions", build], check=True, stdout=subprocess.PIPE)
+    return any(o["name"] == "b_sanitize" and o["value"] not in ("none", []) for o in json.loads(described.stdout))
+
+
 def main():
     suite, build = sys.argv[1], os.path.abspath(sys.argv[2])
     described = subprocess.run(["meson", "introspect", "--tests", build], check=True, stdout=subprocess.PIPE)
@@ -89,6 +96,7 @@ def main():
     if os.path.exists(cross):
         with open(cross, encoding="utf-8") as text:
             wrapper = ast.literal_eval(re.search(r"^exe_wrapper = (.*)$", text.read(), re.M).group(1))
+    slow = bool(wrapper) or sanitized(build)
     names = sys.argv[3:]
     tests = [t for t in tests if (t["name"] in names if names else t["name"] not in (REAL if wrapper else ALONE))]
     runs = [(t, "") for t in tests]
@@ -96,7 +104,7 @@ def main():
         runs += [(t, user) for t in tests]
     any_failed = 0
     with concurrent.futures.ThreadPoolExecutor(1 if suite in TWICE else os.cpu_count() or 1) as pool:
-        for lines, failed in pool.map(lambda r: run(r[0], wrapper, r[1]), runs):
+        for lines, failed in pool.map(lambda r: run(r[0], wrapper, slow, r[1]), runs):
             any_failed |= failed
             print("\n".join(lines), flush=True)
     if not tests and suite in CMOCKA and not knows_cmocka(build):

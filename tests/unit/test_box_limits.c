@@ -84,7 +84,7 @@ static void memory_ends_the_box(enum test_fault fault)
     struct test_plan *t = limited();
     test_fault = fault;
     t->policy.limits.memory = said(32u << 20);
-    struct box_result r = run_limited(t, "echo before; x=$(head -c 90000000 /dev/zero | tr '\\0' x); echo survived");
+    struct box_result r = run_limited(t, "echo before; exec dd if=/dev/zero of=/dev/null bs=90000000 count=1");
     assert_int_equal(r.end, BOX_LIMIT);
     assert_int_equal(r.limit, BOX_LIMIT_MEMORY);
     assert_int_equal(box_result_status(&r), 137);
@@ -117,7 +117,8 @@ static void memory_in_a_child_ends_the_box(void **state)
     struct test_plan *t = limited();
     t->policy.limits.memory = said(32u << 20);
     /* This engine has no PID namespace: its processes are killed one after the other, the shell perhaps last. */
-    struct box_result r = run_limited(t, "(x=$(head -c 90000000 /dev/zero | tr '\\0' x)) ; sleep 30 && echo survived");
+    struct box_result r =
+        run_limited(t, "(dd if=/dev/zero of=/dev/null bs=90000000 count=1) ; sleep 30 && echo survived");
     assert_int_equal(r.limit, BOX_LIMIT_MEMORY);
     if (r.out.n)
         fail_msg("it went on: %.*s", (int)r.out.n, r.out.p);
@@ -133,7 +134,7 @@ static void enough_memory_is_enough(void **state)
         skip();
     struct test_plan *t = limited();
     t->policy.limits.memory = said(256u << 20);
-    struct box_result r = run_limited(t, "x=$(head -c 20000000 /dev/zero | tr '\\0' x); echo ${#x}");
+    struct box_result r = run_limited(t, "head -c 20000000 /dev/zero | tail -c 20000000 | wc -c");
     assert_int_equal(r.end, BOX_EXITED);
     assert_int_equal(r.limit, BOX_LIMIT_NONE);
     assert_string_equal(buf_cstr(&r.out), "20000000\n");
@@ -260,7 +261,8 @@ static void a_group_costs_little(void **state)
     (void)state;
     struct timespec from, to;
     double best[2] = {1e9, 1e9};
-    for (int i = 0; i < 60; i++) {
+    const int runs = tries(60);
+    for (int i = 0; i < runs; i++) {
         struct test_plan *t = limited();
         if (i % 2) {
             if (have(CGROUP_MEMORY))
@@ -276,7 +278,9 @@ static void a_group_costs_little(void **state)
             best[i % 2] = ms;
         box_result_free(&r);
     }
-    print_message("best of 30 runs: %.2f ms without, %.2f ms with limits\n", best[0], best[1]);
+    print_message("best of %d runs: %.2f ms without, %.2f ms with limits\n", runs / 2, best[0], best[1]);
+    if (tries(60) < 60)
+        return; /* an emulated machine: what it takes says nothing, and few runs say less */
     /* 0.8 ms is what is promised; emulated and loaded machines get room for it. */
     assert_true(best[1] - best[0] < (place.kind == CGROUP_V2_SYSTEMD ? 500 : 20));
 }

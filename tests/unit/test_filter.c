@@ -343,7 +343,7 @@ static void every_call_gets_the_verdict_of_the_model(void **state)
         0xffffffff, 0x80802,    0x80801,    0x805,      0x80003,    1024,       1040,       4,          7,
         0x8901,     0x8a01,     0xb701,     0xff0b,     0xc0502100, 0x80045200, 0x80086601, 0x80087601, 0xc020660b,
         0x40047602, 0xc0506617, 0x8070661a, 0x0001,     0x801c581f, 0x81009431, 0x4b33,     0x9360,     0xae01};
-    const unsigned n = sizeof telling / sizeof *telling;
+    const unsigned n = sizeof telling / sizeof *telling, every = EVERY * (unsigned)(1000 / tries(1000));
     for (uint32_t bits = 0; bits < FILTER_VARIANTS; bits++) {
         if (bits & FILTER_MONITOR && (!(bits & FILTER_GUARD) || bits & FILTER_LAYERED)) { /* as without it */
             assert_ptr_equal(filters[bits].code, filters[bits - FILTER_MONITOR].code);
@@ -352,8 +352,8 @@ static void every_call_gets_the_verdict_of_the_model(void **state)
         for (uint32_t nr = 0; nr < NUMBERS; nr++) {
             bool deep = names[nr] && word_in(names[nr], FILTER_JUDGED);
             /* Every pair of the first two; in half of the variants once more with something else among them. */
-            for (unsigned round = deep ? bits % EVERY : 0; round < (deep ? n * n * (bits & FILTER_USERNS ? 2 : 1) : 4);
-                 round += deep ? EVERY : 1) {
+            for (unsigned round = deep ? bits % every : 0; round < (deep ? n * n * (bits & FILTER_USERNS ? 2 : 1) : 4);
+                 round += deep ? every : 1) {
                 uint32_t a[6] = {telling[round % n],
                                  telling[round / n % n],
                                  telling[dice() % n],
@@ -365,7 +365,7 @@ static void every_call_gets_the_verdict_of_the_model(void **state)
                 compare(bits, nr, a, dice() & 1 ? dice() : 0);
             }
         }
-        for (int i = 0; i < 2000; i++) { /* numbers beyond all, and those of x32 */
+        for (int i = 0; i < tries(2000); i++) { /* numbers beyond all, and those of x32 */
             uint32_t a[6] = {0};
             compare(bits, NUMBERS + dice() % 0x3fffffff, a, 0);
             compare(bits, 0x40000000u | dice() % NUMBERS, a, 0);

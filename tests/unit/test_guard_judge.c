@@ -132,6 +132,31 @@ static void one_more_rule_guards_no_less(void **state)
     assert_string_equal(guarded("/w/p/s/.git/hooks/y"), ".git/hooks@17");
 }
 
+/* Whoever asks by the last component alone misses no rule that judges by content. */
+static void names_that_may_be_configurations(void **state)
+{
+    (void)state;
+    static const struct said some[] = {
+        {GUARD_RULE_ROOT, 0, 0, 0, "/w/p", NULL},
+        {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_GIT_CONFIG, 0, ".git/config.x", NULL},
+        {GUARD_RULE_NAME, GUARD_ROOT, GUARD_GIT_CONFIG, 0, ".top", NULL},
+        {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_REFUSE, 0, ".refused", NULL},
+    };
+    static const struct said pattern[] = {
+        {GUARD_RULE_ROOT, 0, 0, 0, "/w/p", NULL},
+        {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_GIT_CONFIG, GUARD_RULE_PATTERN, "*.conf", NULL},
+    };
+    assert_int_equal(load(some, sizeof some / sizeof *some, GUARD_STRICT), 0);
+    assert_true(rules_may_be_config(&t.rules, STR("config.x")) && rules_may_be_config(&t.rules, STR("CONFIG.X")));
+    assert_true(rules_may_be_config(&t.rules, STR(".top")));
+    assert_false(rules_may_be_config(&t.rules, STR(".refused")) || rules_may_be_config(&t.rules, STR(".git")) ||
+                 rules_may_be_config(&t.rules, STR("main.c")));
+    assert_int_equal(load(pattern, sizeof pattern / sizeof *pattern, GUARD_STRICT), 0);
+    assert_true(rules_may_be_config(&t.rules, STR("main.c"))); /* a pattern: any name */
+    assert_string_equal(guarded("/w/p/a/b.CoNF"), "*.conf@13");
+    assert_string_equal(guarded("/w/p/a/b.cong"), "");
+}
+
 static void foreign_code_may_hold_what_its_editors_like(void **state)
 {
     (void)state;
@@ -696,6 +721,7 @@ int main(void)
         cmocka_unit_test(one_more_rule_guards_no_less),
         cmocka_unit_test(case_folds_to_forbid_alone),
         cmocka_unit_test(what_is_no_pattern_is_no_table),
+        cmocka_unit_test(names_that_may_be_configurations),
         cmocka_unit_test(foreign_code_may_hold_what_its_editors_like),
         cmocka_unit_test(modes),
         cmocka_unit_test(what_lies_below_a_name),

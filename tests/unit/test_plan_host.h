@@ -203,7 +203,7 @@ static void host_list(struct host *h)
     qsort(h->facts.dirs, h->facts.n_dirs, sizeof *h->facts.dirs, host_by_dir);
 }
 
-/* Everything the plan will look up, as survey/survey.c does it. */
+/* Everything the plan will look up, as survey/asked.c does it. */
 static void host_survey(struct host *h)
 {
     struct policy *p = &h->policy;

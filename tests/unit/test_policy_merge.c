@@ -664,6 +664,27 @@ static void without_memory_nothing_breaks(void **state)
     assert_null(p);
 }
 
+/* `none` takes back what was said so far; what is said behind it counts, also if it was said before. */
+static void published_ports_can_be_taken_back(void **state)
+{
+    (void)state;
+    const struct layer_said said[] = {
+        PROJECT("version: 1\nnet: {mode: allow, publish: [3000, 8000], allow: [a.example]}\n"), {.text = NULL}};
+    const char *const none[] = {"publish", "none", NULL}, *const other[] = {"publish", "none", "publish", "8000", NULL};
+    for (int again = 0; again < 2; again++) {
+        struct policy *p = layered(said, again ? other : none);
+        size_t published = 0, allowed = 0;
+        for (size_t i = 0; i < p->n_net_rules; i++) {
+            published += p->net_rules[i].verb == NET_RULE_PUBLISH;
+            allowed += p->net_rules[i].verb == NET_RULE_ALLOW && same(p->net_rules[i].text, "a.example");
+            assert_true(p->net_rules[i].verb != NET_RULE_PUBLISH || same(p->net_rules[i].text, "8000:8000"));
+        }
+        assert_int_equal(published, again);
+        assert_int_equal(allowed, 1);
+        policy_free(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_said_is_the_default_profile),
@@ -671,6 +692,7 @@ int main(void)
                                        cmocka_unit_test(later_layers_win),
                                        cmocka_unit_test(lists_append_and_denials_stay),
                                        cmocka_unit_test(asking_means_a_network),
+                                       cmocka_unit_test(published_ports_can_be_taken_back),
                                        cmocka_unit_test(keys_of_the_agent),
                                        cmocka_unit_test(rules_for_git),
                                        cmocka_unit_test(wrong_rules_for_git),

@@ -272,9 +272,14 @@ static void add_start(struct tree *t, const char *name, const char *below)
 static void make_many(struct tree *t, const char *dir, int n)
 {
     char name[280];
+    const char *first = NULL;
     for (int i = 0; i < n; i++) {
         snprintf(name, sizeof name, "%s/%0200d", dir, i);
-        make_file(t, name);
+        /* Names of one file: a file of its own for each takes ten times as long to make. */
+        if (!first || link(first, in(t, name)) < 0) {
+            make_file(t, name);
+            first = in(t, name);
+        }
     }
 }
 

@@ -11,6 +11,17 @@
 #include <cmocka.h>
 
 /*
+ * How often a test of random input tries: fewer times where each takes ten times as long, on an emulated machine and with
+ * sanitizers (run.py).
+ */
+static inline int tries(int often)
+{
+    const char *by = getenv("PINFOLD_TEST_TRIES_BY");
+    int n = by ? atoi(by) : 1;
+    return n > 1 ? often / n : often;
+}
+
+/*
  * fork() for a child whose status is read. cmocka's own handlers would end one that faults with a small number, which cannot
  * be told from an answer; in this child a fault is a signal.
  */

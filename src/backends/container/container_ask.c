@@ -21,6 +21,7 @@
 #include "plan/make.h"
 #include "sys/fd.h"
 #include "sys/process.h"
+#include "sys/own_dirs.h"
 
 #define MAX_INFO        (1u << 20)
 #define DEFAULT_SOCKET  "/var/run/docker.sock"
@@ -182,6 +183,7 @@ static _Noreturn void child_main(const struct child *c)
 /* Where the output of a client goes: into the buffers, of stderr only as much as there is room for, or to `piece` as it comes. */
 struct collected {
     struct buf *ret, *said;
+    int pour; /* the client's output itself; 0: it is collected */
     container_output *piece;
     void *ctx;
     int timeout_ms; /* 0: none */
@@ -198,7 +200,7 @@ static int collect_output(int out, int err, const struct collected *to)
     while (p[0].fd >= 0 || p[1].fd >= 0) {
         (void)clock_gettime(CLOCK_MONOTONIC, &t);
         long left = until - ((long)t.tv_sec * 1000 + t.tv_nsec / 1000000);
-        int n = poll(p, 2, to->piece ? TICK : left > 0 ? (int)left : 0);
+        int n = poll(p, 2, to->piece ? TICK : to->pour ? -1 : left > 0 ? (int)left : 0);
         if (n == 0 && !to->piece)
             return -ETIMEDOUT;
         if (n == 0)
@@ -211,7 +213,7 @@ static int collect_output(int out, int err, const struct collected *to)
             if (k > 0 && to->piece)
                 to->piece(to->ctx, piece, (size_t)k);
             else if (k > 0)
-                buf_put(i ? to->said : to->ret, piece, (size_t)k);
+                buf_put(i || to->pour ? to->said : to->ret, piece, (size_t)k);
             else if (k == 0 || errno != EINTR)
                 p[i].fd = -1;
         }
@@ -239,7 +241,7 @@ static int run_client(const char *const *argv, const char *const *env, const str
     int e = sys_pipe(out, O_CLOEXEC);
     if (e == 0)
         e = sys_pipe(err, O_CLOEXEC);
-    const struct child c = {argv, env, out[1], err[1], to->piece != NULL};
+    const struct child c = {argv, env, to->pour ? to->pour : out[1], err[1], to->piece != NULL};
     const struct sys_clone how = {.flags = SYS_CLONE_PIDFD | SYS_CLONE_CLEAR_SIGHAND,
                                   .pidfd = (uint64_t)(uintptr_t)&pidfd};
     int pid = e < 0 ? e : sys_clone3(&how);
@@ -339,7 +341,7 @@ static void keep(const char *path, const struct buf *b)
 {
     char dir[4096], beside[4200];
     const char *end = path ? strrchr(path, '/') : NULL;
-    if (!end || (size_t)(end - path) >= sizeof dir)
+    if (!end || (size_t)(end - path) >= sizeof dir || own_dirs_allowed(path) < 0)
         return;
     memcpy(dir, path, (size_t)(end - path));
     dir[end - path] = 0;
@@ -431,6 +433,17 @@ int container_client(const struct container_ask *ask, const char *const *words, 
     if (r == 0)
         r = run_client(argv, env, &to, &status);
     return r < 0 ? r : status != 0 ? -EIO : buf_ok(ret) ? 0 : -EMSGSIZE;
+}
+
+int container_pour(const struct container_ask *ask, const char *const *words, int out, struct buf *said)
+{
+    const char *argv[CLIENT_WORDS];
+    const struct collected to = {.ret = said, .said = said, .pour = out};
+    const char *const *env = container_env(ask->mem);
+    int status = 0, r = env ? client_words(ask, words, argv) : -ENOMEM;
+    if (r == 0)
+        r = run_client(argv, env, &to, &status);
+    return r < 0 ? r : status != 0 ? -EIO : 0;
 }
 
 int container_watch(const struct container_ask *ask, const char *const *words, const char *const *more,

@@ -32,6 +32,8 @@ void container_forget(const struct container_ask *ask);
 /* Runs the client with these arguments: 0 and its output, -EIO with its messages in `said`, -ETIMEDOUT ... */
 int container_client(const struct container_ask *ask, const char *const *words, int timeout_ms, struct buf *ret,
                      struct buf *said);
+/* The same for a client whose output goes to the descriptor `out`, for as long as that takes. */
+int container_pour(const struct container_ask *ask, const char *const *words, int out, struct buf *said);
 /* Called with each piece of output, and with n == 0 about once a second. */
 typedef void container_output(void *ctx, const char *piece, size_t n);
 /*

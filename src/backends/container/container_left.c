@@ -17,6 +17,7 @@
 #include "backends/container/container_ask.h"
 #include "backends/container/http.h"
 #include "plan/make.h"
+#include "sys/own_dirs.h"
 
 #define CLIENT_MS    60000
 #define IN_USE_TRIES 300 /* of 100 ms */
@@ -52,6 +53,8 @@ void container_note(const char *state, const struct container_daemon *d)
                      d->context ? d->context : "");
     char *slash = strrchr(path, '/');
     *slash = 0;
+    if (own_dirs_allowed(state) < 0)
+        return;
     (void)mkdir(state, 0700);
     (void)mkdir(path, 0700);
     *slash = '/';

@@ -13,7 +13,9 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/people.h"
+#include "client/entry.h"
 #include "project/branch.h"
+#include "project/import/import.h"
 
 enum { LIST_ARENA = 64 << 20, MAX_LIST_JSON = 64 << 20 };
 
@@ -353,6 +355,21 @@ static void put_history(struct volumes *v, const struct box_row *one)
     pinfold_report_free(report);
 }
 
+/* Volumes of the tool agent-sandbox, which are no part of ours. */
+static void put_others(struct volumes *v)
+{
+    struct volume_found *all = arena_zero(v->mem, IMPORT_FOUND * sizeof *all);
+    char real[PATH_MAX], hash[PROJECT_HASH] = "";
+    if (realpath(".", real))
+        project_hash(real, hash);
+    const size_t n = all ? entry_volumes_find(IMPORT_PREFIX, VOLUME_QUICK_MS, all, IMPORT_FOUND) : 0;
+    for (size_t i = 0; i < n; i++) {
+        const bool here = import_kind(all[i].name, hash) != IMPORT_NOT_OURS;
+        put_volume(v, all[i].name, "agent-sandbox's", here ? real : "-",
+                   all[i].podman ? "podman; see: volume import" : "docker; see: volume import");
+    }
+}
+
 static int volume_json(const struct volumes *v)
 {
     auto_buf struct buf out = BUF(MAX_LIST_JSON);
@@ -403,8 +420,14 @@ static int project_volume(struct ask *a)
     struct volumes v = {.mem = mem};
     struct box_rows l;
     bool remove = a->n_words && same(a->words[0], "rm");
+    if (a->n_words && same(a->words[0], "import"))
+        return volume_import(a);
+    if (a->branch || a->dry_run) {
+        complain("volume: --branch and --dry-run are for import");
+        return STATUS_USAGE;
+    }
     if ((a->n_words && !remove && !same(a->words[0], "list")) || a->n_words != (remove ? 2 : a->n_words ? 1 : 0)) {
-        complain("volume: write 'pinfold volume', or 'pinfold volume rm NAME'");
+        complain("volume: write 'pinfold volume', 'pinfold volume rm NAME', or 'pinfold volume import [PATH]'");
         return STATUS_USAGE;
     }
     if (!mem || !gather(&l, NULL, mem))
@@ -416,6 +439,8 @@ static int project_volume(struct ask *a)
     }
     if (remove)
         return volume_remove(a, &v, &l);
+    if (!a->names)
+        put_others(&v);
     if (a->json)
         return volume_json(&v);
     if (!a->names)
@@ -521,17 +546,18 @@ static bool options_fit(const struct ask *a)
         bool branch, force, json, names;
     } of[] = {{"start", true, false, false, false},      {"stop", true, false, false, false},
               {"rm", true, true, false, false},          {"checkout", false, false, false, false},
-              {"list", false, false, true, true},        {"volume", false, true, true, true},
+              {"list", false, false, true, true},        {"volume", true, true, true, true},
               {"image", false, false, true, false},      {"build", false, false, false, false},
               {"build-base", false, false, false, false}};
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         if (!same(of[i].verb, verb_said))
             continue;
-        const char *wrong = a->branch && !of[i].branch ? "branch"
-                            : a->force && !of[i].force ? "force"
-                            : a->json && !of[i].json   ? "json"
-                            : a->names && !of[i].names ? "names"
-                                                       : NULL;
+        const char *wrong = a->branch && !of[i].branch                 ? "branch"
+                            : a->force && !of[i].force                 ? "force"
+                            : a->json && !of[i].json                   ? "json"
+                            : a->names && !of[i].names                 ? "names"
+                            : a->dry_run && !same(verb_said, "volume") ? "dry-run"
+                                                                       : NULL;
         if (wrong)
             complain("'%s' has no option --%s; see: pinfold %s --help", verb_said, wrong, verb_said);
         return !wrong;

@@ -156,7 +156,7 @@ static int run_detached(struct pinfold_session *session, const struct pinfold_ex
     return fflush(stdout) == 0 ? STATUS_YES : STATUS_SANDBOX;
 }
 
-static int run_in(struct ask *a, struct pinfold_session *session, const char *const *argv)
+static int run_in(struct ask *a, const char *name, struct pinfold_session *session, const char *const *argv)
 {
     struct pinfold_exec_options o;
     struct pinfold_error error = {0};
@@ -171,7 +171,7 @@ static int run_in(struct ask *a, struct pinfold_session *session, const char *co
         complain("--detach returns no result; see: pinfold job list");
         return STATUS_SANDBOX;
     }
-    if (!fill(a, argv, &o))
+    if (!keys_for_agent(a, name, argv) || !fill(a, argv, &o))
         return STATUS_SANDBOX;
     if (a->detach)
         return run_detached(session, &o);
@@ -195,7 +195,7 @@ int verb_exec(struct ask *a)
     const struct pinfold_session_options o = session_options(a, a->words[0]);
     if (pinfold_session_open(&o, &session, &error) < 0)
         return report_failure(a, -1, &error);
-    int status = run_in(a, session, (const char *const *)a->words + 1);
+    int status = run_in(a, a->words[0], session, (const char *const *)a->words + 1);
     pinfold_session_free(session);
     return status;
 }
@@ -235,6 +235,17 @@ static void project_may_lose(struct pinfold_error *error)
                  "%s may_lose: [%s] in .pinfold/policy.yaml, then pinfold trust .", offer, buf_cstr(&words));
 }
 
+/* A port has one owner: two boxes of a project cannot have what its policy publishes. */
+static void project_port_taken(struct pinfold_error *error)
+{
+    char *at = strstr(error->text, "choose another with --publish");
+    if (at && strstr(error->text, " is in use on "))
+        snprintf(
+            at, sizeof error->text - (size_t)(at - error->text),
+            "if another box of the project has it (pinfold list), stop that one; or take the port out of net.publish, "
+            "and give it to the box that needs it: pinfold run --publish PORT");
+}
+
 static int ensure(struct ask *a, const char *name, struct pinfold_session **ret, struct pinfold_error *error)
 {
     struct pinfold_session_options o = session_options(a, name);
@@ -250,13 +261,13 @@ static int ensure(struct ask *a, const char *name, struct pinfold_session **ret,
     if (r < 0)
         return r;
     r = pinfold_session_ensure(policy, &o, ret, error);
-    pinfold_policy_free(policy);
     if (r == -ESTALE && a->ensured)
         project_stop_first(a, error);
     if (r < 0 && a->ensured)
-        project_may_lose(error);
+        project_may_lose(error), project_port_taken(error);
     if (r == 0 && a->ensured)
-        a->ensured(a);
+        a->ensured(a, policy);
+    pinfold_policy_free(policy);
     return r;
 }
 
@@ -276,7 +287,7 @@ int run_in_session(struct ask *a, const char *const *argv)
     }
     if (ensure(a, a->session, &session, &error) < 0)
         return report_failure(a, -1, &error);
-    int status = run_in(a, session, argv);
+    int status = run_in(a, a->session, session, argv);
     pinfold_session_free(session);
     return status;
 }

@@ -58,10 +58,31 @@ static int place_own(struct place *p, const struct sys_stat *st)
     return 0;
 }
 
+/*
+ * The path of a directory by getcwd(2), which answers in one walk up what else takes four calls: the path, whether it leads
+ * from our root (otherwise the text does not begin with "/"), whether each mount on the way is mounted there, so that it is
+ * one of ours, and whether the directory is below the root of its mount. False: it is not so, or we may not go there;
+ * nothing is known then.
+ */
+static bool reached_path(struct guard *g, struct place *p)
+{
+    if (sys_fchdir(p->dir) < 0)
+        return false;
+    const long n = sys_getcwd(p->path, PATH_MAX);
+    if (sys_fchdir(g->self_fd) < 0)
+        _exit(1); /* others use numbers of descriptors as paths: nothing may be looked up here */
+    if (n < 2 || p->path[0] != '/')
+        return false;
+    p->dir_n = n == 2 ? 0 : (size_t)n - 1;
+    return true;
+}
+
 /* Finds the path of the place's directory in the box; p->dir_n is 0 for the root. */
 static int directory_path(struct guard *g, struct place *p)
 {
     struct sys_stat st;
+    if (reached_path(g, p))
+        return 0;
     int no = sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
     if (no < 0)
         return no;
@@ -399,10 +420,9 @@ int place_find(struct guard *g, int dir_fd, const char *text, struct place *ret)
     return place_find_at(g, -1, dir_fd, text, ret);
 }
 
-/* A name without a slash takes the opened directory for its own, so sharing would save nothing there. */
 int place_base(struct guard *g, const char *a, const char *b, int a_dir, int b_dir)
 {
-    if (a_dir != b_dir || a[0] == '/' || b[0] == '/' || !strchr(a, '/') || !strchr(b, '/'))
+    if (a_dir != b_dir || a[0] == '/' || b[0] == '/')
         return -1;
     const int base = target_dir(g, a_dir);
     return base < 0 ? -1 : base; /* each finds the error */

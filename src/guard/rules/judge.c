@@ -33,6 +33,8 @@ static bool bit_is(const uint64_t *bits, unsigned h)
 
 static bool part_match(const struct rule *r, size_t i, struct str part)
 {
+    if (r->last && i + 1 == r->n_parts && (!part.n || fold((unsigned char)part.p[part.n - 1]) != r->last))
+        return false;
     return name_fits(r->parts[i], r->pattern && i + 1 == r->n_parts, part);
 }
 
@@ -64,6 +66,10 @@ static int split(struct rule *r, struct arena *mem)
         return -ENOMEM;
     memcpy(r->parts, parts, n * sizeof *parts);
     r->n_parts = n;
+    const struct str pattern = r->pattern ? parts[n - 1] : (struct str){"", 0};
+    const int last = pattern.n ? fold((unsigned char)pattern.p[pattern.n - 1]) : 0;
+    if (last >= 'a' && last <= 'z' && !memchr(pattern.p, '[', pattern.n) && !memchr(pattern.p, '\\', pattern.n))
+        r->last = (char)last;
     return 0;
 }
 
@@ -105,10 +111,11 @@ static int add_rooted(struct rules *all, const struct guard_rule *said, uint32_t
                       struct arena *mem)
 {
     struct rule *r = add(&all->rooted, &all->n_rooted, said, index, text, mem);
+    if (r)
+        r->pattern = said->flags & GUARD_RULE_PATTERN;
     int no = r ? split(r, mem) : -ENOMEM;
     if (no < 0)
         return no;
-    r->pattern = said->flags & GUARD_RULE_PATTERN;
     r->any_depth = true;
     r->below = STR("/");
     r->in_repository = rules_is_marker(r->parts[0]) && !fold_eq(r->parts[0], STR(".git"));
@@ -185,12 +192,12 @@ static int add_rule(struct rules *all, const struct guard_rule *said, uint32_t i
     }
 }
 
-static void mark(uint64_t bits[4], struct str part)
+static void mark(uint64_t bits[RULE_BITS], struct str part)
 {
     bits[fold_hash(part) / 64] |= 1ull << fold_hash(part) % 64;
 }
 
-static bool marked(const uint64_t bits[4], struct str part)
+static bool marked(const uint64_t bits[RULE_BITS], struct str part)
 {
     return bits[fold_hash(part) / 64] >> fold_hash(part) % 64 & 1;
 }
@@ -217,6 +224,17 @@ static void mark_parts(struct rules *all, struct rule *list, size_t n)
             mark(all->above, above);
             mark(all->later, part);
         }
+    }
+}
+
+static void mark_configs(struct rules *all, const struct rule *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *slash = memrchr(list[i].path.p, '/', list[i].path.n);
+        if (rule_is_git_config(&list[i]) && list[i].pattern)
+            memset(all->configs, 0xff, sizeof all->configs);
+        else if (rule_is_git_config(&list[i]))
+            mark(all->configs, str_skip(list[i].path, slash ? (size_t)(slash - list[i].path.p) + 1 : 0));
     }
 }
 
@@ -311,6 +329,8 @@ int rules_load(struct rules *ret, const struct guard_table *table, size_t bytes,
     mark_parts(&all, all.guarded, all.n_guarded);
     mark_parts(&all, all.hidden, all.n_hidden);
     mark_parts(&all, all.pinned, all.n_pinned);
+    mark_configs(&all, all.guarded, all.n_guarded);
+    mark_configs(&all, all.rooted, all.n_rooted);
     *ret = all;
     return 0;
 }
@@ -404,6 +424,11 @@ bool rule_is_git_hooks(const struct rule *r)
 bool rule_is_git_config(const struct rule *r)
 {
     return r->said->kind == GUARD_RULE_NAME && r->said->judge == GUARD_GIT_CONFIG;
+}
+
+bool rules_may_be_config(const struct rules *r, struct str last)
+{
+    return marked(r->configs, last);
 }
 
 /* Names of git and similar tools. */
@@ -638,15 +663,23 @@ const struct rule *rules_below(const struct rules *r, struct str path, size_t *a
 
 /* ---- names at the roots of repositories ---- */
 
+/* Whether a name of the list may begin with this component; patterns are about the last one of a path. */
+static bool may_begin_rooted(const struct rules *r, struct str part, bool last)
+{
+    if (bit_is(r->rooted_first, fold_hash(part)))
+        return true;
+    for (size_t i = 0; last && i < r->n_patterns; i++)
+        if (part_match(r->patterns[i].rule, 0, part))
+            return true;
+    return false;
+}
+
 /* Whether a name of the list may occur in `path`: usually the hashes of its components rule that out. */
 static bool may_be_rooted(const struct rules *r, struct str path)
 {
-    struct str part = {"", 0}, last;
-    for (size_t at = 0; part_next(path, &at, &last); part = last)
-        if (bit_is(r->rooted_first, fold_hash(last)))
-            return true;
-    for (size_t i = 0; i < r->n_patterns; i++)
-        if (part_match(r->patterns[i].rule, 0, part))
+    struct str part;
+    for (size_t at = 0; part_next(path, &at, &part);)
+        if (may_begin_rooted(r, part, at == path.n))
             return true;
     return false;
 }
@@ -689,7 +722,7 @@ static bool rooted_next(const struct rules *r, struct str path, struct rooted *w
         size_t after = here;
         if (!part_next(path, &after, &part))
             return false;
-        const bool may = r->n_patterns || bit_is(r->rooted_first, fold_hash(part));
+        const bool may = may_begin_rooted(r, part, after == path.n);
         while (may && w->i < r->n_rooted) {
             const struct rule *one = w->rule = &r->rooted[w->i++];
             if (below ? run_begins(one, path, here, &w->rest)

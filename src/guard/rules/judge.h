@@ -30,6 +30,7 @@ struct rule {
     bool in_repository;
     struct str below;  /* any-depth: applies below this tree, "/" everywhere */
     struct str *parts; /* any-depth: its components */
+    char last;         /* of a pattern: the letter that every match ends in, or 0 */
     size_t n_parts;
     struct str tail; /* of several components below a writable tree: those after the first */
 };
@@ -62,6 +63,7 @@ struct rules {
     uint64_t first[RULE_BITS], rooted_first[RULE_BITS];
     /* The same for rules of several components: of all but the first, and of all but the last. */
     uint64_t later[RULE_BITS], above[RULE_BITS];
+    uint64_t configs[RULE_BITS]; /* of last components of names whose content is judged */
 };
 
 /* Compiles a table into `mem`; `strings` are the plan's. -ENOMEM, or -EBADMSG for an invalid offset or kind. */
@@ -115,6 +117,8 @@ bool rules_foreign(struct str path);
 /* Whether the rule is for a directory that git itself fills when it creates a repository. */
 bool rule_is_git_hooks(const struct rule *r);
 bool rule_is_git_config(const struct rule *r);
+/* Whether a rule_is_git_config() may end in this component: by its hash, which tells almost all others apart. */
+bool rules_may_be_config(const struct rules *r, struct str last);
 
 /* What of a repository with protected branches a path names. */
 enum rules_refs {

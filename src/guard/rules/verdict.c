@@ -231,8 +231,15 @@ static const struct rule *guarded(struct guard *g, struct str path, size_t *ret_
 
 bool verdict_config(struct guard *g, const struct place *p, const struct rule **ret_rule)
 {
+    static const struct str always[] = {{"config.worktree", 15}, {"config", 6}, {"index", 5}}; /* repository_place() */
+    const struct str last = {p->name, p->name_n};
     size_t end;
-    bool config = false;
+    bool config = false, may = rules_may_be_config(&g->rules, last);
+    *ret_rule = NULL;
+    for (size_t i = 0; !may && i < sizeof always / sizeof *always; i++)
+        may = fold_eq(last, always[i]);
+    if (!may)
+        return false;
     const struct rule *rule = named(g, place_path(p), &end);
     *ret_rule = rule;
     if (rules_hidden(&g->rules, place_path(p)))

@@ -10,9 +10,10 @@
 #include "layer/change.h"
 
 #define REPO_DIR      ".git"
-#define REPO_PARTS    "git"        /* below the store: what lands is prepared there; gone afterwards */
-#define REPO_BASE     "base-index" /* below the store: the index as the box began with it */
-#define REPO_BASE_DIR "base-git"   /* below the store: which directory .git was then */
+#define REPO_PARTS    "git"            /* below the store: what lands is prepared there; gone afterwards */
+#define REPO_BASE     "base-index"     /* below the store: the index as the box began with it */
+#define REPO_BASE_NEW "base-index.new" /* the same while it is copied */
+#define REPO_BASE_DIR "base-git"       /* below the store: which directory .git was then */
 #define REPO_HASH_MAX 64
 
 /* ---- names.c ---- */
@@ -107,9 +108,21 @@ int repo_name_within(const struct repo_within *r, struct apply_more *more, const
 
 /* ---- base.c ---- */
 
+/* The index that is to be copied; `from` -1: none. */
+struct repo_base {
+    int store; /* borrowed */
+    int from, to;
+    struct layer_object before;
+    uint64_t at, room; /* bytes copied; what the file had before */
+};
+#define REPO_BASE_NONE ((struct repo_base){.store = -1, .from = -1, .to = -1})
+
 /* Keeps what is known of the workspace's repository before a box begins, in the new layer `store`; nothing, if there is none.
    `below`: layers that the new one stands on; the box begins with the index of the first that has one. */
-void repo_remember(int store, int workspace, const struct layer_below *below, size_t n_below);
+void repo_remember(int store, int workspace, const struct layer_below *below, size_t n_below, struct repo_base *ret);
+/* Copies a piece of the index; false: there is nothing (more) to copy, and it is closed. */
+bool repo_base_step(struct repo_base *b);
+void repo_base_end(struct repo_base *b);
 
 /* ---- bundle.c: what the git in a box is given and gives back ---- */
 

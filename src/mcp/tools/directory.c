@@ -16,6 +16,7 @@
 #include "sys/remove.h"
 #include "mcp/mcp.h"
 #include "sys/file.h"
+#include "sys/own_dirs.h"
 
 static bool within(const char *path, const char *base)
 {
@@ -118,13 +119,11 @@ char *directory_state(const char *instance, const char *name, bool make)
         errno = ENAMETOOLONG;
         return NULL;
     }
-    for (char *at = path + 1; make && (at = strchr(at, '/')); at++) { /* the parents are the user's as they are */
-        *at = 0;
-        (void)mkdir(path, 0700);
-        *at = '/';
+    const int made = make ? own_dirs_make(path) : 0;
+    if (made < 0) {
+        errno = -made;
+        return NULL;
     }
-    if (make)
-        (void)mkdir(path, 0700);
     /* Not among pinfold's own files, of which nothing can be mounted. */
     n += snprintf(path + n, sizeof path - (size_t)n, "/pinfold-agents");
     if (make && !make_own(path))

@@ -105,6 +105,21 @@ static const char *upper_of(const struct plan *p, const struct plan_place *at, c
     return path_join(mem, top, rest);
 }
 
+/* In a layer what a box has made itself stays in view, whatever a later rule hides of the host's. */
+static void seen_over(const struct plan *p, const struct plan_place *at, const char *path, struct arena *mem,
+                      struct seen_at *s)
+{
+    for (size_t i = 1; !s->over && i < p->n_places; i++) {
+        const struct plan_place *c = &p->places[i];
+        if ((c->act == ACT_PART || (c->act == ACT_OVERLAY && c->kind == PLACE_CACHE)) && path_below(at->dst, c->dst))
+            s->over = c;
+    }
+    if (!s->over)
+        return;
+    s->own = upper_of(p, s->over, path_rest(at->dst, s->over->dst), mem);
+    s->upper = upper_of(p, s->over, path_rest(path, s->over->dst), mem);
+}
+
 static int seen_in(const struct plan *p, size_t region, const char *path, struct arena *mem, struct seen_at *s)
 {
     const struct plan_place *at = &p->places[region];
@@ -130,12 +145,14 @@ static int seen_in(const struct plan *p, size_t region, const char *path, struct
         return 0;
     case ACT_STUB:
         s->kind = at->stub == STUB_ABSENT ? SEEN_ABSENT : SEEN_DENIED;
+        seen_over(p, at, path, mem, s);
         return 0;
     case ACT_DENY:
         s->kind = SEEN_DENIED;
         return 0;
     case ACT_WHITEOUT:
         s->kind = SEEN_ABSENT;
+        seen_over(p, at, path, mem, s);
         return 0;
     case ACT_HOLLOW:
         s->kind = !*rest || is_made_above(p, path) ? SEEN_MADE : SEEN_ABSENT;

@@ -123,6 +123,21 @@ static bool leaves_out(const struct making *m, const struct path_fact *to)
     return may_leave_out(m) && to->type == PATH_MISSING;
 }
 
+/* Whether what is at `path` in the box is the image's, so that the host's links mean nothing there (/lib64 is one on many hosts). */
+static bool is_in_image(const struct making *m, const char *path)
+{
+    const struct policy *p = m->policy;
+    bool hosts = !m->facts->image || path_at_or_below(path, p->workspace);
+    for (size_t i = 0; !hosts && i < p->n_paths; i++) {
+        const enum path_access access = p->paths[i].access;
+        hosts = (access == PATH_RW || access == PATH_RO || access == PATH_CACHE) && !p->paths[i].any_depth &&
+                !p->paths[i].pattern && path_at_or_below(path, p->paths[i].path);
+    }
+    for (size_t i = 0; !hosts && i < p->n_storages; i++)
+        hosts = path_at_or_below(path, p->storages[i].path);
+    return !hosts;
+}
+
 static int collect_mount(struct making *m, const struct mount_rule *rule)
 {
     const struct path_fact *from = fact_of(m, rule->from), *to = fact_of(m, rule->to);
@@ -143,19 +158,20 @@ static int collect_mount(struct making *m, const struct mount_rule *rule)
             "mount %s:%s (%s): the box has no mounts, and would see in its place what this machine has there",
             rule->from, rule->to, origin_of(m, rule->origin));
     const struct mount_place *around = mount_above(m, rule->to);
+    const bool images = !around && is_in_image(m, rule->to);
     struct plan_place *p = place_of_fact(m, rule->read_only ? PLACE_RO : PLACE_RW, from, rule->origin);
     struct mount_place *mount = arena_push(m->mem, &m->mounts, &m->n_mounts, sizeof *mount);
     if (!p || !mount)
         return no_memory(m);
     p->mount = true;
     p->no_links = rule->no_links;
-    p->dst = seen_inside(m, around, to->real);
-    p->parent = seen_inside(m, around, to->parent);
+    p->dst = images ? rule->to : seen_inside(m, around, to->real);
+    p->parent = images ? path_dir(m->mem, rule->to) : seen_inside(m, around, to->parent);
     p->dst_type = (uint8_t)to->type;
     if (!p->dst || !p->parent)
         return no_memory(m);
     *mount = (struct mount_place){.src = p->src, .dst = p->dst, .asked_to = rule->to};
-    return repeat_link(m, rule->to, to->real, rule->origin);
+    return images ? 0 : repeat_link(m, rule->to, to->real, rule->origin);
 }
 
 static int by_target(const void *a, const void *b)
@@ -714,5 +730,7 @@ int collect(struct making *m)
         r = repeat_below_mounts(m);
     if (r == 0 && m->facts->tier == TIER_NAMESPACES)
         r = collect_private(m);
+    if (r == 0)
+        r = egress_check_places(m);
     return r < 0 ? r : sort_places(m);
 }

@@ -60,6 +60,19 @@ static bool dev_has(const char *dst)
     return false;
 }
 
+/* A container's engine cannot mount where the host's read-only directory has nothing; it says so only once it starts. */
+static int no_point(struct settling *s, const struct plan_place *p, const struct plan_place *around)
+{
+    struct making *m = s->m;
+    int r =
+        err_say(m->e, ERR_CANNOT, "%s %s (%s): it does not exist, and %s cannot create it in %s, which is read-only",
+                p->kind == PLACE_STORAGE ? "storage"
+                : p->kind == PLACE_CACHE ? "cache"
+                                         : "mount on",
+                p->dst, origin_of(m, p->origin), m->facts->engine, around->dst);
+    return err_hint(m->e, r, "create it first, or use native");
+}
+
 /* A mount point must have the type of what is mounted, and in writable places it must exist: nothing is created on
    the host. */
 static int check_point(struct settling *s, struct plan_place *p, const struct plan_place *around)
@@ -71,6 +84,8 @@ static int check_point(struct settling *s, struct plan_place *p, const struct pl
     if (around->region == REGION_PRIVATE || around->region == REGION_HIDDEN)
         return 0;
     if (p->dst_type == PATH_MISSING) {
+        if (around->region == REGION_READ_ONLY && !p->under_writable && s->image)
+            return no_point(s, p, around);
         if (around->region == REGION_READ_ONLY && !p->under_writable) {
             p->stub = directory ? STUB_POINT_DIR : STUB_POINT_FILE;
             return 0;
@@ -455,6 +470,11 @@ static int settle_cache(struct settling *s, struct plan_place *p, struct plan_pl
     p->act = ACT_NONE;
     if ((around->region == REGION_WRITABLE && shows(around, p)) || around->region == REGION_CACHE)
         return 0;
+    if (s->image && around != &m->places[0] && around->region == REGION_READ_ONLY &&
+        (p->type == PATH_MISSING || p->dst_type == PATH_MISSING)) {
+        /* A profile's cache is a guess about the machine: programs find its place read-only. */
+        return p->builtin ? 0 : no_point(s, p, around);
+    }
     m->any_cache = true;
     m->needs_cache |= !p->builtin;
     if (s->landlock) {

@@ -66,8 +66,59 @@ static struct str last_name(struct str path)
     return path;
 }
 
+/* Words of other sandboxes' settings, by the last name of the path. */
+static const char *other_settings_word(struct str name)
+{
+    static const char *const words[][2] = {{"network", "net"},
+                                           {"networking", "net"},
+                                           {"filesystem", "files"},
+                                           {"fs", "files"},
+                                           {"paths", "files"},
+                                           {"read", "files.ro"},
+                                           {"allowRead", "files.ro"},
+                                           {"allow_read", "files.ro"},
+                                           {"readonly", "files.ro"},
+                                           {"readOnly", "files.ro"},
+                                           {"read_only", "files.ro"},
+                                           {"write", "files.rw"},
+                                           {"writable", "files.rw"},
+                                           {"allowWrite", "files.rw"},
+                                           {"allow_write", "files.rw"},
+                                           {"readWrite", "files.rw"},
+                                           {"read_write", "files.rw"},
+                                           {"denyRead", "files.hide"},
+                                           {"deny_read", "files.hide"},
+                                           {"denyWrite", "files.protect"},
+                                           {"deny_write", "files.protect"},
+                                           {"volumes", "files.mounts"},
+                                           {"binds", "files.mounts"},
+                                           {"hosts", "net.allow"},
+                                           {"domains", "net.allow"},
+                                           {"allowlist", "net.allow"},
+                                           {"allowed_hosts", "net.allow"},
+                                           {"allowedHosts", "net.allow"},
+                                           {"allowed_domains", "net.allow"},
+                                           {"allowedDomains", "net.allow"},
+                                           {"denied_domains", "net.deny"},
+                                           {"deniedDomains", "net.deny"},
+                                           {"ports", "net.publish"},
+                                           {"environment", "env"},
+                                           {"variables", "env"},
+                                           {"resources", "limits"},
+                                           {"inherits", "extends"},
+                                           {"profile", "extends"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (str_is(name, words[i][0]))
+            return words[i][1];
+    }
+    return NULL;
+}
+
 const char *key_nearest(struct str path)
 {
+    const char *meant = other_settings_word(last_name(path));
+    if (meant && !str_is(path, meant))
+        return meant;
     const char *best_path = NULL, *best_name = NULL;
     unsigned by_path = 99, by_name = 99;
 

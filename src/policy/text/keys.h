@@ -90,7 +90,8 @@ enum key_tighten {
     X(NET_ASK_TIME, "net.ask_time", "ask-time", "TIME", TYPE_DURATION, NULL, false, true, TIGHTEN_NEVER,               \
       "How long to wait for an answer before refusing; default 30s.")                                                  \
     X(PUBLISH, "net.publish", "publish", "[ADDR:][HOST:]BOX", TYPE_NAMES, NULL, true, true, TIGHTEN_NEVER,             \
-      "Forward connections to the host's port HOST (on 127.0.0.1 unless ADDR is given) to port BOX inside.")           \
+      "Forward connections to the host's port HOST (on 127.0.0.1 unless ADDR is given) to port BOX inside; none: no "  \
+      "port that was published so far.")                                                                               \
     X(REACH, "net.reach", "reach", "HOST:PORT", TYPE_NAMES, NULL, true, true, TIGHTEN_NEVER,                           \
       "Let the command reach this service of this machine, at the same address: 127.0.0.1:PORT or [::1]:PORT.")        \
     X(CATCH, "net.catch", "net-catch", "WAY", TYPE_CHOICE, "auto|tproxy|routes|loopback", false, true, TIGHTEN_NEVER,  \

@@ -196,7 +196,7 @@ static int check_names(const struct said *s, struct arena *scratch, struct err *
     const char *text;
     switch (s->key) {
     case KEY_PUBLISH:
-        return publish_form(s->a, scratch, &text, e);
+        return str_is(s->a, "none") ? 0 : publish_form(s->a, scratch, &text, e);
     case KEY_REACH:
         return reach_form(s->a, scratch, &text, e);
     case KEY_GIT_PROTECT:

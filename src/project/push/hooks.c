@@ -2,6 +2,7 @@
  * Has the person's hooks judge one commit as git would have at its making: a new work tree with its files, an index with its tree, its
  * first parent as HEAD, its author in the environment. In a box of its own, which is thrown away; checks.c starts it.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -18,7 +20,7 @@
 
 #define SAID CHECK_IN_BOX "/.said" /* what the last program has written */
 
-enum { TEXT_MAX = 64 << 20, TAIL = 4096, TAIL_LINES = 12, NAMES_SHOWN = 8 };
+enum { TEXT_MAX = 64 << 20, TAIL = 4096, TAIL_LINES = 12, NAMES_SHOWN = 8, TREE_DEPTH = 256, TICKS = 100 };
 
 struct judged {
     const char *name, *real;                   /* of the project, and of its directory here; the checkout's path */
@@ -204,6 +206,77 @@ static int judge_message(const struct judged *j)
     return HOOKS_CHANGE_MESSAGE;
 }
 
+/* ---- whether hooks change files ---- */
+
+struct looks {
+    struct buf text; /* of each name in the work tree its path, what it is, and when it was last changed */
+    struct timespec last;
+};
+
+static bool is_later(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
+}
+
+/* False: it cannot be seen. */
+static bool look_into(int dir, const char *path, unsigned depth, struct looks *to)
+{
+    auto_fd int own = openat(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = own < 0 || depth == TREE_DEPTH ? NULL : fdopendir(own);
+    bool good = d != NULL;
+    if (d)
+        (void)take_fd(&own);
+    while (good) {
+        struct stat st;
+        errno = 0;
+        const struct dirent *e = readdir(d);
+        if (!e) {
+            good = errno == 0;
+            break;
+        }
+        if (same(e->d_name, ".") || same(e->d_name, "..") || (depth == 0 && same(e->d_name, ".git")))
+            continue;
+        good = fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+        if (!good)
+            break;
+        if (is_later(&st.st_ctim, &to->last))
+            to->last = st.st_ctim;
+        buf_printf(&to->text, "%s %llx %o %llx %llx.%lx\n", e->d_name, (unsigned long long)st.st_ino, st.st_mode,
+                   (unsigned long long)st.st_size, (unsigned long long)st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
+        good = buf_ok(&to->text) && (!S_ISDIR(st.st_mode) || look_into(dirfd(d), e->d_name, depth + 1, to));
+    }
+    if (d)
+        (void)closedir(d);
+    return good;
+}
+
+/*
+ * How all files are before a hook runs. It counts only if the kernel's clock of files has ticked since the last of them was changed: then
+ * whatever changes one gives it another time, which nobody can set. The work tree was laid a program ago, so that is soon.
+ */
+static bool look_before(struct looks *to)
+{
+    static const struct timespec shortly = {.tv_nsec = 200000};
+    struct timespec now;
+    *to = (struct looks){.text = BUF(TEXT_MAX)};
+    if (!look_into(AT_FDCWD, ".", 0, to))
+        return false;
+    for (int i = 0; i < TICKS; i++) {
+        if (clock_gettime(CLOCK_REALTIME_COARSE, &now) == 0 && is_later(&now, &to->last))
+            return true;
+        (void)nanosleep(&shortly, NULL);
+    }
+    return false;
+}
+
+static bool is_untouched(const struct looks *before)
+{
+    struct looks now = {.text = BUF(TEXT_MAX)};
+    const bool good = look_into(AT_FDCWD, ".", 0, &now) && str_eq(buf_view(&now.text), buf_view(&before->text));
+    buf_free(&now.text);
+    return good;
+}
+
 /* Names that differ, of those that git tracks. */
 static int changed(const char *const *argv)
 {
@@ -230,12 +303,17 @@ static int judge_files(const struct judged *j)
     auto_buf struct buf before = BUF(TEXT_MAX), after = BUF(TEXT_MAX);
     if (!find_hook(j, "pre-commit", path))
         return 0;
-    bool known = push_recall(".git/index", &before);
+    const bool known = push_recall(".git/index", &before);
+    struct looks looks;
+    const bool looked = look_before(&looks);
     int r = run_hook(j, "pre-commit", NULL);
-    if (r == 0)
+    const bool same_index = known && push_recall(".git/index", &after) && str_eq(buf_view(&before), buf_view(&after));
+    /* git is asked which of them differ from the index only if any can: also if a hook has left new files. */
+    if (r == 0 && !(looked && same_index && is_untouched(&looks)))
         r = changed(in_tree);
-    if (r == 0 && !(known && push_recall(".git/index", &after) && str_eq(buf_view(&before), buf_view(&after))))
+    if (r == 0 && !same_index)
         r = changed(in_index);
+    buf_free(&looks.text);
     return r;
 }
 

@@ -129,9 +129,9 @@ static bool keep_pulled(struct buf *known, struct str pulled)
     return buf_ok(&kept) && buf_ok(known);
 }
 
-static const char *const pack_revs[] = {"git",      "-c", "pack.compression=0", "pack-objects", "--revs",
-                                        "--stdout", "-q", "--window=0",         "--threads=1",  NULL};
-static const char *const unpack_strict[] = {"git", "index-pack", "--stdin", "--strict", "--threads=1", NULL};
+const char *const stage_pack_revs[] = {"git",      "-c", "pack.compression=0", "pack-objects", "--revs",
+                                       "--stdout", "-q", "--window=0",         "--threads=1",  NULL};
+const char *const stage_unpack_strict[] = {"git", "index-pack", "--stdin", "--strict", "--threads=1", NULL};
 
 /* All at once. Old objects that are not as git would make them now fail here, which says nothing. */
 static bool pull_together(struct staging *s, struct str edges, struct str ends, struct str news)
@@ -140,7 +140,7 @@ static bool pull_together(struct staging *s, struct str edges, struct str ends, 
     buf_printf(&in, "%.*s%.*s%.*s", (int)ends.n, ends.p, (int)news.n, news.p, (int)edges.n, edges.p);
     /* What comes before the edges is not there. Only until they are unpacked: a list of what is new needs to fail without it. */
     bool good = buf_ok(&in) && (!edges.n || push_keep(STORE "/shallow", edges)) &&
-                pull_pack(s, pack_revs, unpack_strict, buf_view(&in));
+                pull_pack(s, stage_pack_revs, stage_unpack_strict, buf_view(&in));
     return (!edges.n || unlink(STORE "/shallow") == 0) && good;
 }
 
@@ -154,7 +154,7 @@ static bool pull_old(struct staging *s, struct str edges, struct str ends)
     static const char *const all[] = {"git", "rev-list", "--objects", "--quiet", "--stdin", NULL};
     auto_buf struct buf old = BUF(REFS_MAX), said = BUF(REFS_MAX);
     buf_printf(&old, "%.*s%.*s", (int)ends.n, ends.p, (int)edges.n, edges.p);
-    bool good = buf_ok(&old) && pull_pack(s, pack_revs, unpack, buf_view(&old));
+    bool good = buf_ok(&old) && pull_pack(s, stage_pack_revs, unpack, buf_view(&old));
     good = good && ((push_keep(STORE "/shallow", edges) && stage_ask(all, STORE, edges, &said)) ||
                     stage_refuse(s, "its objects are not complete"));
     return (unlink(STORE "/shallow") == 0 || errno == ENOENT) && good;
@@ -165,18 +165,7 @@ static bool pull_apart(struct staging *s, struct str edges, struct str ends, str
     auto_buf struct buf in = BUF(REFS_MAX);
     buf_printf(&in, "%.*s--not\n%.*s", (int)news.n, news.p, (int)edges.n, edges.p);
     return buf_ok(&in) && (!edges.n || pull_old(s, edges, ends)) &&
-           pull_pack(s, pack_revs, unpack_strict, buf_view(&in));
-}
-
-bool stage_pull_step(struct staging *s, struct str id, struct str old)
-{
-    auto_buf struct buf in = BUF(1024), ends = BUF(128);
-    buf_printf(&ends, "%.*s\n", (int)old.n, old.p);
-    /* Of neither what comes before. That `id` comes after `old` is found when it is unpacked, since nothing else is there. */
-    buf_printf(&in, "--shallow %.*s\n--shallow %.*s\n%.*s\n%.*s\n", (int)id.n, id.p, (int)old.n, old.p, (int)id.n, id.p,
-               (int)old.n, old.p);
-    s->is_cut = push_keep(STORE "/shallow", buf_view(&ends)) && pull_pack(s, pack_revs, unpack_strict, buf_view(&in));
-    return s->is_cut;
+           pull_pack(s, stage_pack_revs, stage_unpack_strict, buf_view(&in));
 }
 
 bool stage_pull(struct staging *s, struct buf *known, struct buf *others)

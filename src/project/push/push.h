@@ -74,8 +74,9 @@ int push_take(const struct gitpush_rules *rules);
  */
 int push_moves(const struct gitpush_rules *rules);
 /*
- * NAME REAL HOOKS MOVES: the same for a box in which PUSH_IN_BOX is empty memory; and if one commit is new, the hooks judge it there at
- * once, behind a line "COMMIT SUBJECT". PUSH_STAGED: there are more, each of which needs a box of its own.
+ * NAME REAL HOOKS: the same for a box in which PUSH_IN_BOX is empty memory, with the moves on standard input, which may come much later
+ * than the box; and if one commit is new, the hooks judge it there at once, behind a line "COMMIT SUBJECT". PUSH_STAGED: there are more,
+ * each of which needs a box of its own; or nothing was asked.
  */
 int push_check(const struct gitpush_rules *rules, char *const *words);
 /* Waits for a byte on standard input, then carries out what is kept there, unless the repository has changed so that other commits would have

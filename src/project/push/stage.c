@@ -25,7 +25,7 @@
 #include "project/push/stage.h"
 #include "sys/process.h"
 
-enum { LIST_MAX = 4 << 20, SAID_MAX = 4096 };
+enum { LIST_MAX = 4 << 20, SAID_MAX = 4096, PARENTS_MAX = 16 };
 
 static const char *why_of(const void *ctx, const struct gitpush_command *c)
 {
@@ -164,7 +164,7 @@ static bool list_commits(struct staging *s, struct buf *list)
 
 /* The lines of a commit object up to its message. */
 struct commit {
-    struct str tree, author, parents[16], message;
+    struct str tree, author, parents[PARENTS_MAX], message;
     size_t n_parents;
 };
 
@@ -185,7 +185,7 @@ static bool read_commit(struct str text, struct commit *ret)
     if (!take_line(&text, STR("tree "), &ret->tree))
         return false;
     while (take_line(&text, STR("parent "), &parent)) {
-        if (ret->n_parents < sizeof ret->parents / sizeof *ret->parents)
+        if (ret->n_parents < PARENTS_MAX)
             ret->parents[ret->n_parents++] = parent;
     }
     if (!take_line(&text, STR("author "), &ret->author))
@@ -223,24 +223,29 @@ static bool next_object(struct str *rest, struct str id, struct str *ret)
     return true;
 }
 
-bool stage_describe(struct staging *s, struct str commits)
+bool stage_parents(struct str *objects, struct str id, struct buf *ret)
 {
-    static const char *const argv[] = {"git", "cat-file", "--batch", NULL};
-    auto_buf struct buf ids = BUF(LIST_MAX), objects = BUF(COMMITS_MAX), list = BUF(2 * LIST_MAX),
-                        parents = BUF(LIST_MAX);
-    for (struct str rest = commits; rest.n;) {
-        struct str line = str_until(&rest, '\n'), id = str_until(&line, ' ');
-        buf_printf(&ids, "%.*s\n", (int)id.n, id.p);
-    }
-    if (mkdir(PUSH_IN_BOX "/commits", 0700) < 0 || (ids.n && !stage_ask(argv, STORE, buf_view(&ids), &objects)))
-        return stage_refuse(s, "its commits cannot be read, or are more than 64 MiB");
-    struct str from = buf_view(&objects), text;
+    struct str text;
+    struct commit c;
+    if (!next_object(objects, id, &text) || !read_commit(text, &c) || c.n_parents == PARENTS_MAX)
+        return false;
+    for (size_t i = 0; i < c.n_parents; i++)
+        buf_printf(ret, "%.*s\n", (int)c.parents[i].n, c.parents[i].p);
+    return buf_ok(ret);
+}
+
+bool stage_write_list(struct staging *s, struct str commits, struct str objects)
+{
+    auto_buf struct buf list = BUF(2 * LIST_MAX), parents = BUF(LIST_MAX);
+    struct str text;
+    if (mkdir(PUSH_IN_BOX "/commits", 0700) < 0)
+        return stage_refuse(s, "what was sent cannot be kept: %s", strerror(errno));
     for (struct str rest = commits; rest.n;) {
         struct str ref = str_until(&rest, '\n'), id = str_until(&ref, ' ');
         auto_buf struct buf author = BUF(COMMITS_MAX);
         char path[PATH_MAX];
         struct commit c;
-        if (!next_object(&from, id, &text) || !read_commit(text, &c))
+        if (!next_object(&objects, id, &text) || !read_commit(text, &c))
             return stage_refuse(s, "its commits cannot be read");
         buf_printf(&list, "%.*s %.*s %.*s ", (int)id.n, id.p, (int)ref.n, ref.p, (int)c.tree.n, c.tree.p);
         for (size_t i = 0; i < c.n_parents; i++) {
@@ -261,23 +266,41 @@ bool stage_describe(struct staging *s, struct str commits)
            stage_refuse(s, "what was sent cannot be kept: %s", strerror(errno));
 }
 
+bool stage_describe(struct staging *s, struct str commits)
+{
+    static const char *const argv[] = {"git", "cat-file", "--batch", NULL};
+    auto_buf struct buf ids = BUF(LIST_MAX), objects = BUF(COMMITS_MAX);
+    for (struct str rest = commits; rest.n;) {
+        struct str line = str_until(&rest, '\n'), id = str_until(&line, ' ');
+        buf_printf(&ids, "%.*s\n", (int)id.n, id.p);
+    }
+    if (ids.n && !stage_ask(argv, STORE, buf_view(&ids), &objects))
+        return stage_refuse(s, "its commits cannot be read, or are more than 64 MiB");
+    return stage_write_list(s, commits, buf_view(&objects));
+}
+
 /* ---- the objects ---- */
 
-bool stage_store(struct staging *s)
+size_t stage_digits(const struct staging *s)
+{
+    struct str rest = {s->push->text.p, s->push->end};
+    struct gitpush_command c = {.ref = {0}};
+    while (gitpush_next(&rest, &c) == GITPUSH_OTHER)
+        ;
+    return c.new_id.n;
+}
+
+bool stage_store(struct staging *s, size_t digits)
 {
     static const char *const made[] = {STORE, STORE "/refs", STORE "/objects", STORE "/objects/info",
                                        STORE "/objects/pack"};
     char here[PATH_MAX];
     auto_buf struct buf text = BUF(2 * PATH_MAX), shallow = BUF(LIST_MAX);
-    struct str rest = {s->push->text.p, s->push->end};
-    struct gitpush_command c = {.ref = {0}};
     bool good = getcwd(here, sizeof here) != NULL && !strchr(here, '\n');
     for (size_t i = 0; good && i < sizeof made / sizeof *made; i++)
         good = mkdir(made[i], 0700) == 0;
-    while (gitpush_next(&rest, &c) == GITPUSH_OTHER)
-        ;
-    buf_printf(&text, "[core]\n\trepositoryformatversion = %d\n\tbare = true\n", c.new_id.n == 64);
-    if (c.new_id.n == 64)
+    buf_printf(&text, "[core]\n\trepositoryformatversion = %d\n\tbare = true\n", digits == 64);
+    if (digits == 64)
         buf_text(&text, "[extensions]\n\tobjectformat = sha256\n");
     good =
         good && push_keep(STORE "/config", buf_view(&text)) && push_keep(STORE "/HEAD", STR("ref: refs/heads/none\n"));
@@ -322,7 +345,7 @@ static int take_staged(struct staging *s)
     auto_buf struct buf list = BUF(LIST_MAX);
     const struct push *p = s->push;
     s->keeps = true;
-    bool good = stage_store(s) && push_keep(PUSH_IN_BOX "/commands", (struct str){p->text.p, p->end});
+    bool good = stage_store(s, stage_digits(s)) && push_keep(PUSH_IN_BOX "/commands", (struct str){p->text.p, p->end});
     if (good && p->packs)
         good = take_objects(s);
     good = good && list_commits(s, &list) && stage_describe(s, buf_view(&list));
@@ -383,8 +406,8 @@ int push_moves(const struct gitpush_rules *rules)
     struct staging s = {.rules = rules, .push = &p, .moves = true, .why = "it cannot be kept"};
     auto_buf struct buf list = BUF(LIST_MAX);
     (void)signal(SIGPIPE, SIG_IGN);
-    bool good =
-        stage_moves(&s, &p) && stage_store(&s) && list_commits(&s, &list) && stage_describe(&s, buf_view(&list));
+    bool good = stage_moves(&s, &p) && stage_store(&s, stage_digits(&s)) && list_commits(&s, &list) &&
+                stage_describe(&s, buf_view(&list));
     buf_free(&p.text);
     if (good)
         return PUSH_STAGED;

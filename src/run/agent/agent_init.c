@@ -191,6 +191,56 @@ int agent_start_init(const char *name, bool auth, bool force, char **ret, struct
     return r < 0 ? tell(error, &e, r) : give(&said, ret, error);
 }
 
+/* In place of the person's own files, `from`'s: a stranger filled it, so nothing is opened over a link. */
+static int open_theirs(struct starting *s, const char *from, struct err *e)
+{
+    auto_fd int dir = open(from, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot open '%s'", from);
+    for (size_t i = 0; i < s->agent.start.n_layers; i++) {
+        for (size_t k = 0; k < s->agent.start.layers[i].n_files; k++) {
+            int *at = &s->layers.open[i].files[k];
+            (void)close_fd(*at);
+            *at = i == 0 ? agent_file_open(dir, file_at(s, i, k)->name, false) : -ENOENT;
+        }
+    }
+    return 0;
+}
+
+static int adopt_settings(struct starting *s, const char *name, const char *workspace, const char *from,
+                          struct buf *said, struct err *e)
+{
+    const struct pinfold_option options[] = {{"workspace", workspace}, {NULL, NULL}};
+    auto_fd int lock = -1;
+    int r = starting_look(s, name, options, e);
+    if (r == 0)
+        r = starting_open(s, e);
+    if (r == 0)
+        r = starting_hold(s, "lock", LOCK_EX, &lock, e);
+    if (r == 0)
+        brought_forget(s);
+    /* What the person has comes first, as at a start. */
+    s->layers.no_logins = true;
+    if (r == 0)
+        r = agent_layers_do(&s->layers, AGENT_BRING, NULL, said, e);
+    if (r == 0)
+        r = open_theirs(s, from, e);
+    return r == 0 ? agent_layers_do(&s->layers, AGENT_ADOPT, NULL, said, e) : r;
+}
+
+int agent_start_adopt(const char *name, const char *workspace, const char *from, char **ret,
+                      struct pinfold_error *error)
+{
+    struct err e = {0};
+    auto_arena struct arena *mem = arena_new(INIT_ARENA);
+    auto_buf struct buf said = BUF(SAID_MAX);
+    struct starting *s = starting_new(mem);
+    int r = s ? adopt_settings(s, name, workspace, from, &said, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "agent");
+    if (s)
+        starting_end(s);
+    return r < 0 ? tell(error, &e, r) : give(&said, ret, error);
+}
+
 static int remove_logins(struct starting *s, const char *name, struct buf *said, struct err *e)
 {
     auto_fd int lock = -1, mark = -1;

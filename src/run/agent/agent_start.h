@@ -33,6 +33,13 @@ struct agent_begun {
 };
 /* Does one definition have that name, and can it be started by it? */
 bool agent_start_known(const char *name);
+/* The variables of the caller's that the definition passes (`pass`), for its program; false: there is no such agent. */
+enum { AGENT_KEYS = 16, AGENT_KEY = 64 };
+struct agent_keys {
+    char program[AGENT_KEY], names[AGENT_KEYS][AGENT_KEY];
+    size_t n;
+};
+bool agent_start_keys(const char *name, struct agent_keys *ret);
 /* Is this option (a whole word, "--x" or "--x=y") the agent's own, although pinfold has one of that name? */
 bool agent_start_owns(const char *name, const char *option);
 /* Prepares one box for the agent. `ret` is freed with agent_start_end(), also after the box. */
@@ -52,5 +59,8 @@ int agent_start_merge(const char *name, const char *const *takes, char **ret, st
  * the host's login over theirs; `force`: also over what is there. Of the host nothing is written. `ret`: text to print, malloc()ed.
  */
 int agent_start_init(const char *name, bool auth, bool force, char **ret, struct pinfold_error *error);
+/* Settings that another tool has kept, in the directory `from`, into that layer where it has none; no login. `ret`: text to print, malloc()ed. */
+int agent_start_adopt(const char *name, const char *workspace, const char *from, char **ret,
+                      struct pinfold_error *error);
 /* Removes the login from that layer; until agent_start_init() with `auth` no box of this project gets it. */
 int agent_start_logout(const char *name, char **ret, struct pinfold_error *error);

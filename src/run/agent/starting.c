@@ -50,6 +50,21 @@ bool agent_start_owns(const char *name, const char *option)
     return false;
 }
 
+bool agent_start_keys(const char *name, struct agent_keys *ret)
+{
+    auto_arena struct arena *mem = arena_new(KNOWN_ARENA);
+    struct agent a;
+    *ret = (struct agent_keys){.n = 0};
+    if (!mem || definition(name, mem, &a, NULL) < 0 || !a.start.command || strlen(a.start.command[0]) >= AGENT_KEY)
+        return false;
+    snprintf(ret->program, sizeof ret->program, "%s", a.start.command[0]);
+    for (size_t i = 0; a.pass && a.pass[i] && ret->n < AGENT_KEYS; i++) {
+        if (getenv(a.pass[i]) && strlen(a.pass[i]) < AGENT_KEY)
+            snprintf(ret->names[ret->n++], AGENT_KEY, "%s", a.pass[i]);
+    }
+    return true;
+}
+
 void starting_option(struct starting *s, const char *name, const char *value)
 {
     struct pinfold_option *o = arena_push(s->mem, &s->options, &s->n_options, sizeof *o);

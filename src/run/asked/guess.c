@@ -113,7 +113,7 @@ static void log_late(struct guessing *g, const struct denial *d)
     told.seen = false; /* the run has no monitor */
     say_denied(g->options, &told, g->result->policy->policy);
     sink_event(g->result->sink, &event);
-    if (g->plan->facts->around)
+    if (g->plan->facts->around || audit_is_nowhere())
         return; /* as in supervisor/denial.c */
     int no = g->log ? 0 : audit_open(&g->log);
     if (no == 0)
@@ -278,8 +278,11 @@ static void try_text(struct guessing *g, struct str text)
     unsigned lines = 0;
     if (text.n > most)
         text = str_skip(text, text.n - most);
-    while (text.n && (all || lines++ < MAX_GUESS_LINES * 8) && g->n < g->most && !arena_failed(g->mem))
-        try_line(g, str_until(&text, '\n'));
+    while (text.n && (all || lines++ < MAX_GUESS_LINES * 8) && g->n < g->most && !arena_failed(g->mem)) {
+        const struct str line = str_until(&text, '\n');
+        if (!str_starts(line, STR("pinfold: "))) /* one in the box says why, and knows better */
+            try_line(g, line);
+    }
 }
 
 /* A full file system of the box's own: nothing else that it can write has an end before the host's has. */

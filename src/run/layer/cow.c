@@ -140,23 +140,6 @@ static void keep_waiting(const char *path, struct box_layer *ret)
     ret->all_waits_n += n;
 }
 
-/* By name what a box that changed nothing has left, which is the end of many runs: a fifth of the calls of remove_layer(). No box
-   reaches what overlayfs keeps in its work directory (open_work() in runtime/layer.c). */
-static bool remove_unused(const struct layer *l, const char *path)
-{
-    static const char *const made[] = {"work/work/incompat/volatile", "work/work/incompat", "work/work", "work"};
-    (void)unlinkat(l->dir, "record", 0);
-    (void)unlinkat(l->dir, "work/work/incompat/volatile/dirty", 0);
-    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
-        (void)unlinkat(l->dir, made[i], AT_REMOVEDIR);
-    /* Of a workspace that is a repository: repo_remember() has made both. */
-    if (unlinkat(l->dir, REPO_BASE_DIR, 0) == 0)
-        (void)unlinkat(l->dir, REPO_BASE, 0);
-    (void)unlinkat(l->dir, LAYER_VERIFY, 0);
-    (void)unlinkat(l->dir, "lock", 0);
-    return rmdir(path) == 0;
-}
-
 static void count_changes(const struct changes *all, struct box_layer *ret)
 {
     for (size_t i = 0; i < all->n; i++) {
@@ -283,14 +266,41 @@ static void watch_layer(void *ctx, int inotify, bool deep)
         watch_upper(upper, inotify, 0, &left);
 }
 
-void cow_notes(struct run_spec *spec, const struct layer *l)
+#define LASTS_US 20000u
+
+static uint64_t do_beside(void *ctx)
 {
-    if (!l || l->from) /* of a stacked layer the base is a layer's */
+    struct cow_beside *b = ctx;
+    if (layer_tend(&b->tending))
+        return 0;
+    if (!b->lasts) {
+        b->lasts = true;
+        return b->base->from < 0 ? RUN_IDLE_NEVER : LASTS_US;
+    }
+    return repo_base_step(b->base) ? 0 : RUN_IDLE_NEVER;
+}
+
+void cow_beside(struct run_spec *spec, struct layer_held *held, struct cow_beside *ret)
+{
+    *ret = (struct cow_beside){.tending = LAYER_TENDING};
+    if (!held)
+        return;
+    struct layer *l = &held->layer;
+    ret->tending.layer = l->dir;
+    ret->base = &held->base;
+    spec->idle = do_beside;
+    spec->idle_ctx = ret;
+    if (l->from) /* of a stacked layer the base is a layer's */
         return;
     spec->meanwhile = note_base;
     spec->meanwhile_watch = watch_layer;
-    spec->meanwhile_ctx = (void *)(uintptr_t)l;
+    spec->meanwhile_ctx = l;
     spec->meanwhile_fd = l->dir;
+}
+
+void cow_beside_end(struct cow_beside *b)
+{
+    layer_tend_end(&b->tending);
 }
 
 void cow_say(const struct pinfold_run_options *o, const struct box_layer *n)
@@ -340,7 +350,7 @@ int cow_end(const struct pinfold_policy *p, const struct pinfold_run_options *o,
         return r;
     memcpy(ret->id, l->id, sizeof ret->id);
     if ((!l->name || (r < 0 && held->fresh)) && layer_drop_empty(l)) {
-        if (!remove_unused(l, held->path))
+        if (!layer_set_aside(l))
             remove_layer(l, held->path);
         ret->kept = false;
         layer_release(held);

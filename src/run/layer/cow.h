@@ -2,6 +2,7 @@
 #pragma once
 #include "base/json.h"
 #include "layer/change.h"
+#include "layer/spare.h"
 #include "layer/store.h"
 #include "run/direct.h"
 
@@ -23,9 +24,17 @@ int cow_shown(const struct pinfold_policy *p, struct plan_ask *ask);
  */
 int cow_end(const struct pinfold_policy *p, const struct pinfold_run_options *o, struct arena *mem,
             struct layer_held *held, int r, struct box_layer *ret, struct err *e);
-/* While the box lives, notes what it began with of the texts that it has changed, for a merge if the host changes them later. `l` must live
-   as long as the box; NULL: it has no layer. */
-void cow_notes(struct run_spec *spec, const struct layer *l);
+/* What is done beside a box, while it waits for its command. */
+struct cow_beside {
+    struct layer_tending tending;
+    struct repo_base *base;
+    bool lasts; /* the box has lived long enough for what a short one can do at its end, or need not */
+};
+/* While the box lives, notes what it began with of the texts that it has changed, for a merge if the host changes them later, keeps the index,
+   and prepares what the next layer begins with. `held` and `ret` must live as long as the box; NULL: it has no layer. End it with
+   cow_beside_end(). */
+void cow_beside(struct run_spec *spec, struct layer_held *held, struct cow_beside *ret);
+void cow_beside_end(struct cow_beside *b);
 /* After all else: how many changes wait, and what to do with them. */
 void cow_say(const struct pinfold_run_options *o, const struct box_layer *n);
 /* What its changes take on the disk. */

@@ -1,10 +1,14 @@
 /* Removes layers that nobody needs any more: those that change nothing, and on request old ones. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/fd.h"
+#include "layer/spare.h"
 #include "layer/stack/stack.h"
 #include "run/layer/cow.h"
 #include "run/layer/landing.h"
@@ -108,6 +112,17 @@ static void prune_all(struct layers_pruning *p)
         p->kept += !p->all[i].gone;
 }
 
+/* What is no layer: the one kept ready, and what ended or was never finished. */
+static void sweep(const char *state)
+{
+    char path[PATH_MAX];
+    auto_fd int layers = (size_t)snprintf(path, sizeof path, "%s/" LAYERS, state) < sizeof path
+                             ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                             : -1;
+    if (layers >= 0)
+        layer_sweep(layers);
+}
+
 int pinfold_layers_prune_report(uint64_t older, int look, struct pinfold_report **ret, struct pinfold_error *error)
 {
     auto_arena struct arena *mem = arena_new(MAX_PLAN_ARENA);
@@ -124,6 +139,8 @@ int pinfold_layers_prune_report(uint64_t older, int look, struct pinfold_report 
     json_object(&j, NULL);
     json_array(&j, "removed");
     prune_all(&p);
+    if (!look)
+        sweep(p.state);
     json_array_end(&j);
     json_uint(&j, "kept", p.kept);
     json_object_end(&j);

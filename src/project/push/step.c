@@ -1,0 +1,171 @@
+/*
+ * The usual move: one branch to one new commit, which comes after what protected branches are now, or, as an amended one, after what the
+ * commit in whose place it is came after. Nothing has to be found for it, so its gits are begun before it is known what moves, and wait.
+ *
+ * What the repository says of parents is a hint by which objects are fetched: a box can write there. What counts is read anew in STORE,
+ * where git has computed every id, and has to be the same.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "project/push/push.h"
+#include "project/push/stage.h"
+#include "sys/remove.h"
+
+enum { STEP_TEXT = 64 << 20 };
+
+/* ---- before it is known ---- */
+
+static size_t digits_here(void)
+{
+    auto_buf struct buf refs = BUF(REFS_MAX);
+    if (!refs_list("refs/heads", &refs))
+        return 40;
+    for (struct str rest = buf_view(&refs); rest.n;) {
+        struct str line = str_until(&rest, '\n'), id = str_until(&line, ' ');
+        if (stage_is_id(id))
+            return id.n;
+    }
+    return 40;
+}
+
+void step_begin(struct move_step *st)
+{
+    static const char *const tell[] = {"git", "cat-file", "--batch", NULL};
+    struct staging s = {.moves = true};
+    *st = (struct move_step){READY_NONE, READY_NONE, READY_NONE, READY_NONE, .digits = digits_here()};
+    st->waits = stage_store(&s, st->digits) && ready_begin(stage_unpack_strict, STORE, -1, &st->unpack) &&
+                ready_begin(stage_pack_revs, ".", st->unpack.in, &st->pack) && ready_begin(tell, ".", -1, &st->here) &&
+                ready_begin(tell, STORE, -1, &st->there);
+    st->unpack.in = close_fd(st->unpack.in); /* which is the other's */
+}
+
+void step_drop(struct move_step *st)
+{
+    (void)ready_end(&st->here, NULL);
+    (void)ready_end(&st->there, NULL);
+    (void)ready_end(&st->pack, NULL);
+    (void)ready_end(&st->unpack, NULL);
+    remove_tree(AT_FDCWD, STORE);
+}
+
+/* ---- what moves ---- */
+
+/* Whether that may be a step: one branch moves to what no protected branch is. `known`: what those are. */
+static bool find_move(struct move_step *st, struct staging *s, struct buf *known)
+{
+    auto_buf struct buf upstream = BUF(REFS_MAX);
+    struct str rest = {s->push->text.p, s->push->end};
+    struct gitpush_command c, more;
+    if (gitpush_next(&rest, &c) != GITPUSH_COMMAND || gitpush_next(&rest, &more) == GITPUSH_COMMAND ||
+        c.ref.n >= sizeof st->ref || c.new_id.n != st->digits)
+        return false;
+    snprintf(st->ref, sizeof st->ref, "%.*s", (int)c.ref.n, c.ref.p);
+    snprintf(st->id, sizeof st->id, "%.*s", (int)c.new_id.n, c.new_id.p);
+    if (!refs_value(c.ref, st->old))
+        st->old[0] = 0;
+    return stage_known(s, known, &upstream) && !stage_has_line(buf_view(known), "^", c.new_id);
+}
+
+/*
+ * Where what is new begins, a line for each: the parents of `id`, which have to be known, or parents of what is; then those of the
+ * latter, too. `objects`: what git cat-file says of `id` and of `old`. False: it is no step.
+ */
+static bool find_edges(struct move_step *st, struct str known, struct str objects, struct buf *edges)
+{
+    auto_buf struct buf before = BUF(STEP_TEXT);
+    st->steps_back = false;
+    st->parents[0] = 0;
+    if (!stage_parents(&objects, str_of(st->id), edges) || !edges->n || edges->n >= sizeof st->parents)
+        return false;
+    snprintf(st->parents, sizeof st->parents, "%.*s", (int)edges->n - 1, edges->p);
+    for (char *at = st->parents; (at = strchr(at, '\n'));)
+        *at = ',';
+    for (struct str rest = buf_view(edges); rest.n;)
+        st->steps_back |= !stage_has_line(known, "^", str_until(&rest, '\n'));
+    if (!st->steps_back)
+        return true;
+    if (!st->old[0] || !stage_has_line(known, "^", str_of(st->old)) ||
+        !stage_parents(&objects, str_of(st->old), &before))
+        return false;
+    for (struct str rest = buf_view(edges); rest.n;) {
+        struct str id = str_until(&rest, '\n');
+        if (!stage_has_line(known, "^", id) && !stage_has_line(buf_view(&before), "", id))
+            return false;
+    }
+    for (struct str rest = buf_view(&before); rest.n;) {
+        struct str id = str_until(&rest, '\n');
+        if (!stage_has_line(buf_view(edges), "", id))
+            buf_printf(edges, "%.*s\n", (int)id.n, id.p);
+    }
+    return buf_ok(edges);
+}
+
+/* What a git says of `id`, and of `old` where that counts. */
+static bool ask_commits(const struct move_step *st, struct ready_git *a, bool old, struct buf *objects)
+{
+    auto_buf struct buf ids = BUF(256);
+    buf_printf(&ids, "%s\n%s%s", st->id, old ? st->old : "", old ? "\n" : "");
+    const bool said = ready_say(a, buf_view(&ids));
+    return ready_end(a, objects) && said;
+}
+
+/* Fills STORE with `id`, the edges and what these contain, and with `old` if it shows that one of them is known. */
+static bool pull_step(struct move_step *st, struct str edges)
+{
+    auto_buf struct buf in = BUF(16384), said = BUF(STEP_TEXT);
+    const char *ids[] = {st->id, st->steps_back ? st->old : NULL};
+    for (int starts = 0; starts < 2; starts++) { /* of none of them what comes before */
+        for (size_t i = 0; i < 2 && ids[i]; i++)
+            buf_printf(&in, "%s%s\n", starts ? "" : "--shallow ", ids[i]);
+        for (struct str rest = edges; rest.n;) {
+            struct str id = str_until(&rest, '\n');
+            buf_printf(&in, "%s%.*s\n", starts ? "" : "--shallow ", (int)id.n, id.p);
+        }
+    }
+    const bool asked = buf_ok(&in) && push_keep(STORE "/shallow", edges) && ready_say(&st->pack, buf_view(&in));
+    const bool packed = ready_end(&st->pack, NULL), unpacked = ready_end(&st->unpack, &said);
+    return asked && packed && unpacked;
+}
+
+/* ---- judging it ---- */
+
+/* All is in STORE. The work tree is laid while the commits are read there. */
+static int judge_fetched(struct move_step *st, struct staging *s, char *const *words, struct str known, struct str hint)
+{
+    auto_buf struct buf line = BUF(STEP_TEXT), list = BUF(STEP_TEXT), objects = BUF(STEP_TEXT), edges = BUF(STEP_TEXT);
+    char parents[sizeof st->parents], *said[LIST_WORDS];
+    snprintf(parents, sizeof parents, "%s", st->parents);
+    char *judged[] = {words[0], words[1], words[2], st->id, NULL, st->ref, parents, NULL};
+    const pid_t filling = hooks_begin(judged);
+    buf_printf(&line, "%s %s\n", st->id, st->ref);
+    s->is_cut = true;
+    const bool good = ask_commits(st, &st->there, st->steps_back, &objects) &&
+                      stage_write_list(s, buf_view(&line), buf_view(&objects)) &&
+                      push_recall(PUSH_IN_BOX "/list", &list) && list.n && stage_cut_line(list.p, said);
+    if (!good || !find_edges(st, known, buf_view(&objects), &edges) || !str_eq(buf_view(&edges), hint) ||
+        !same(said[3], parents)) {
+        (void)push_wait(filling);
+        return PUSH_STAGED; /* the repository has said something else than its objects do: it is judged as all others */
+    }
+    stage_say_commit(st->id);
+    judged[4] = said[2];
+    return hooks_end(judged, filling);
+}
+
+int step_judge(struct move_step *st, struct staging *s, char *const *words)
+{
+    auto_buf struct buf known = BUF(REFS_MAX), objects = BUF(STEP_TEXT), edges = BUF(STEP_TEXT);
+    const bool pulled = st->waits && find_move(st, s, &known) &&
+                        ask_commits(st, &st->here, st->old[0] != 0, &objects) &&
+                        find_edges(st, buf_view(&known), buf_view(&objects), &edges) && pull_step(st, buf_view(&edges));
+    if (pulled)
+        return judge_fetched(st, s, words, buf_view(&known), buf_view(&edges));
+    step_drop(st);
+    return NOT_A_STEP;
+}

@@ -1,0 +1,77 @@
+/* Makes the directories in which pinfold keeps things, but never a home directory, and as root none in another user's home. */
+#include "sys/own_dirs.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool is_in_home(const char *path, const char *home)
+{
+    size_t n = strlen(home);
+    while (n > 1 && home[n - 1] == '/')
+        n--;
+    return strncmp(path, home, n) == 0 && (path[n] == '/' || !path[n] || n == 1);
+}
+
+int own_dirs_allowed(const char *path)
+{
+    const char *home = getenv("HOME");
+    char real[PATH_MAX];
+    struct stat st;
+    const bool root = geteuid() == 0;
+    if (!home || home[0] != '/')
+        return 0;
+    /* Paths of ours have no links, HOME may have some; that counts only where the home exists. */
+    if (!is_in_home(path, home) && !(root && realpath(home, real) && is_in_home(path, real)))
+        return 0;
+    if (stat(home, &st) < 0)
+        return -errno;
+    return !S_ISDIR(st.st_mode) ? -ENOTDIR : root && st.st_uid != 0 ? -EPERM : 0;
+}
+
+int own_dirs_make(const char *path)
+{
+    char part[PATH_MAX];
+    const size_t n = strlen(path);
+    int r = own_dirs_allowed(path), first = 0;
+    if (r < 0)
+        return r;
+    if (n >= sizeof part)
+        return -ENAMETOOLONG;
+    if (mkdir(path, 0700) == 0 || errno == EEXIST) /* as a rule only the last is missing */
+        return 0;
+    memcpy(part, path, n + 1);
+    for (size_t i = 1; i <= n; i++) {
+        if (part[i] != '/' && part[i])
+            continue;
+        part[i] = 0;
+        /* One that is there may answer otherwise (EROFS); what counts is whether the last one is there. */
+        r = mkdir(part, 0700) < 0 && errno != EEXIST ? -errno : 0;
+        first = first ? first : r;
+        part[i] = i < n ? '/' : 0;
+    }
+    return r < 0 ? first : 0;
+}
+
+const char *own_dirs_why(const char *path, char *to, size_t room)
+{
+    const char *home = getenv("HOME");
+    const int r = own_dirs_allowed(path);
+    to[0] = 0;
+    if (r == -EPERM)
+        snprintf(
+            to, room,
+            "HOME is another user's, %.200s, where root makes nothing; set HOME=/root (sudo -H), or XDG_STATE_HOME",
+            home);
+    else if (r < 0)
+        snprintf(to, room,
+                 "there is no home directory %.200s, and pinfold makes none; set HOME or XDG_STATE_HOME to a directory "
+                 "of yours",
+                 home);
+    return to;
+}
