@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds pinfold: scripts/build.sh [product] [host] [asan] [faults]
 #     product  build/        static, with musl: what is installed; and pinfold-sqlite and pinfold-login, which build-library/ makes with the system's C library
-#     host     build-host/   the system's C library: unit tests and test programs; an object for each source, with CI=true for each folder (see -Dseparate)
+#     host     build-host/   the system's C library: unit tests and test programs; an object for each source (see -Dseparate); with CI=true it has only lines for a debugger
 #     asan     build-asan/   unit, golden and fuzz tests with AddressSanitizer and UndefinedBehaviorSanitizer; with clang if it has them
 #     faults   build-faults/ the program and its tests where every kernel call can be made to fail; with clang if there is one
 # Without a word: the product. A folder that exists is brought up to date. PINFOLD_WERROR=1 makes warnings errors, from then on.
@@ -83,10 +83,10 @@ for what in "${@:-product}"; do
         helpers
         ;;
     host)
-        # Where nobody changes a file afterwards, each folder is compiled whole, without what a debugger shows besides lines: in two thirds of the time.
-        if [ "${CI-}" = true ]; then set_whole='-Dseparate=disabled -Dc_args=-g1'; else set_whole=; fi
-        # shellcheck disable=SC2086 # a list of words
-        setup build-host -Dtests=true $set_whole
+        # With what a debugger shows besides lines it takes longer to compile and to link.
+        if [ "${CI-}" = true ]; then debug=-Dc_args=-g1; else debug=; fi
+        # shellcheck disable=SC2086 # a word or none
+        setup build-host -Dtests=true $debug
         ninja -C build-host
         ;;
     asan)

@@ -105,17 +105,17 @@ static int remove_marks(int work)
     return e == -ENOENT ? 0 : e;
 }
 
-/* The next mount then finds no mark, and nothing to remove. What cannot go away, as after a loss of power, is left to overlayfs. */
+/* The next mount then finds no mark, and nothing to remove; what stays until then is an empty directory, which its owner can remove. */
 static void put_by(int work)
 {
-    static const char *const old[] = {"old/incompat/volatile/dirty", "old/incompat/volatile", "old/incompat", "old"};
-    for (int i = 0; i < 4; i++)
-        (void)sys_unlinkat(work, old[i], i ? AT_REMOVEDIR : 0);
+    static const char *const old[] = {"old/incompat/volatile/dirty", "old/incompat/volatile", "old/incompat"};
+    (void)sys_unlinkat(work, "old", AT_REMOVEDIR);
     int e = sys_renameat2(work, "work", work, "old", RENAME_NOREPLACE);
-    if (e == -EEXIST)
-        e = sys_renameat2(work, "work", work, "old", RENAME_EXCHANGE);
+    e = e == -EEXIST ? sys_renameat2(work, "work", work, "old", RENAME_EXCHANGE) : e; /* marks are left in it */
     if (e < 0)
         (void)remove_marks(work);
+    for (int i = 0; i < 3 && e == 0; i++)
+        (void)sys_unlinkat(work, old[i], i ? AT_REMOVEDIR : 0);
 }
 
 static int forget_volatile(int work)

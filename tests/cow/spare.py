@@ -30,6 +30,11 @@ def costly(function):
     return function
 
 
+def lasting(tries):
+    """A command for the box beside which the spare is made: a longer one if short ones leave no time for it."""
+    return "true" if tries < 20 else "sleep 0.2"
+
+
 class Scene:
     def __init__(self, user, name, strike):
         self.user, self.strike, self.path = user, strike, os.path.join(pf.SCRATCH, f"spare-{user.label}-{name}")
@@ -59,8 +64,8 @@ class Scene:
     def ready(self):
         """A spare that was a layer before: its files are written over by the next one. It is made beside a box, if that lives long enough."""
         names = []
-        for _ in range(200):
-            self.box("true")
+        for n in range(200):
+            self.box(lasting(n))
             names = sorted(os.listdir(self.spare)) if os.path.isdir(self.spare) else []
             if names == ["lock", "record", "upper", "work"]:
                 return os.stat(self.spare).st_ino
@@ -135,8 +140,8 @@ def a_repository_does_not_come_along(scene):
     with open(project + "/f", "w", encoding="ascii") as file:
         file.write("f\n")
     assert pf.run([*git, "add", "f"], scene.user, project, scene.env).status == 0
-    for _ in range(200):
-        scene.box("true", cwd=project)
+    for n in range(200):
+        scene.box(lasting(n), cwd=project)
         if os.path.exists(scene.spare + "/base-index.new"):
             break
     else:

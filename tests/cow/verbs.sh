@@ -150,10 +150,10 @@ ok "apply writes what was named" test -e new -a ! -e again -a -d sub
 rm -f new
 
 # ---- one box a layer ----
-"$pinfold" run --no-layers -q --cow=again -- sh -c 'touch ../held; while [ -d . ] && [ ! -e gone ]; do sleep 0.05; done' 2>/dev/null &
+"$pinfold" run --no-layers -q --cow=again -- sh -c 'echo begun; while [ -d . ] && [ ! -e gone ]; do sleep 0.05; done' >../begun 2>/dev/null &
 running=$!
 i=0
-while ! "$pinfold" layers | grep -q ' used ' && [ $((i += 1)) -lt 1200 ]; do sleep 0.05; done
+while ! grep -q begun ../begun && [ $((i += 1)) -lt 1200 ]; do sleep 0.05; done # its layer is used by then, and mounted
 ok "a second box is refused" says "$(box --cow=again -- true)" "is used by a running box"
 ok "so is discard" says "$("$pinfold" discard again 2>&1)" "is used by a running box"
 ok "and apply" says "$("$pinfold" apply again --all 2>&1)" "is used by a running box"

@@ -1,24 +1,16 @@
 #!/usr/bin/env python3
 """No link cycles, read from what was built: links.py BUILD_FOLDER
 
-Between folders the static libraries must form no cycle, and within a folder neither its sources. Of `cli`, whose objects are
+Between folders the static libraries must form no cycle, and within a folder neither its object files. Of `cli`, whose objects are
 in no library but the program itself, also that it calls nothing but what it may know: pinfold.h, base, and where main() hands over.
-
-Which source needs which, its object says. Where a folder's sources were compiled as one text (meson.build, `whole`), the symbols are
-the folder's, and the sources' words say which file defines one and which files use it (but for names that macros paste together).
-Words say too much at times: what seems to be a cycle is one if the objects of its sources, compiled one by one, say so.
 """
 import collections
 import glob
-import json
 import os
 import re
-import shlex
 import subprocess
 import sys
-import tempfile
 
-import names
 
 # Of cli: the folders whose functions it may call, and single functions besides those of pinfold.h.
 CLI_MAY = {"base", "mcp", "project", "learn"}
@@ -41,98 +33,6 @@ def symbols(*files):
             elif kind == "U":
                 objects[name][1].add(symbol)
     return objects
-
-
-WORD = re.compile(r"(\.\s*|->\s*|\b(?:struct|union|enum)\s+)?\b([A-Za-z_]\w*)")
-NO_TYPE = {"return", "case", "goto", "else", "sizeof", "do"}
-
-
-def words(text):
-    """Those that may name a function or a variable."""
-    return {word for other, word in WORD.findall(text) if not other}
-
-
-def local(word, text):
-    """Is it a variable's or a parameter's name in this text, and never called?"""
-    if re.search(rf"(?<![\w.>]){word}\s*\(", text):
-        return False
-    declared = re.findall(rf"(\w+)(?:\s+\*?|\s*\*+\s*(?:const\s+)?){word}\s*(?=[=;,)\[:])", text)
-    return any(before not in NO_TYPE for before in declared)
-
-
-class Texts:
-    """The words of sources, with what they reach by macros and inline functions of headers."""
-
-    def __init__(self, top):
-        self.reached, self.read = collections.defaultdict(set), {}
-        for header in glob.glob(os.path.join(top, "src", "**", "*.h"), recursive=True):
-            with open(header, encoding="utf-8") as file:
-                text = names.NOISE.sub(" ", file.read())
-            for name, body in re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n]*\\\n)*[^\n]*)", text, re.M):
-                self.reached[name] |= words(body)
-            for name, body in re.findall(r"^static inline [^\n;]*?(\w+)\([^{;]*\n(\{\n.*?^\})", text, re.M | re.S):
-                self.reached[name] |= words(body)
-
-    def of(self, source):
-        """(its text, what it defines for others to see, what it names)"""
-        if source not in self.read:
-            with open(source, encoding="utf-8") as file:
-                whole = file.read()
-            text = re.sub(r"\boffsetof\([^()]*\)", "0", names.NOISE.sub(" ", whole))
-            seen = words(text)
-            todo = list(seen)
-            while todo:
-                new = self.reached.get(todo.pop(), set()) - seen
-                seen |= new
-                todo += new
-            self.read[source] = text, names.names(whole), seen
-        return self.read[source]
-
-    def graph(self, sources, symbols_of_all):
-        """{source: those that it needs}, of a folder's sources, by the symbols that all of them define."""
-        owner = {}
-        for symbol in symbols_of_all:
-            for source in sources:
-                text, defined, _ = self.of(source)
-                if symbol in defined or re.search(rf"^[a-z][^;=\n]*\b{symbol}(\(|(\[[^\]]*\])*\s*=)", text, re.M):
-                    owner[symbol] = source
-                    break
-        found = {}
-        for source in sources:
-            text, _, named = self.of(source)
-            found[source] = {owner[s] for s in named & set(owner) if owner[s] != source and not local(s, text)}
-        return found
-
-
-def compiled_apart(build, unity_of, group):
-    """Their graph by objects: the sources as the text that they are part of was compiled, one by one."""
-    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as text:
-        commands = {os.path.realpath(os.path.join(c["directory"], c["file"])): c for c in json.load(text)}
-    objects = {}
-    with tempfile.TemporaryDirectory() as scratch:
-        for number, source in enumerate(group):
-            command = commands[os.path.realpath(unity_of[source])]
-            words_of = shlex.split(command["command"])[:-1]
-            words_of[words_of.index("-o") + 1] = made = os.path.join(scratch, f"{number}.o")
-            subprocess.run([*words_of, "-w", os.path.abspath(source)], cwd=command["directory"], check=True)
-            objects[source] = next(iter(symbols(made).values()), (set(), set()))
-    owner = {s: o for o, (defined, _) in objects.items() for s in defined}
-    return {o: {owner[s] for s in undefined if s in owner and owner[s] != o} for o, (_, undefined) in objects.items()}
-
-
-def sources_of(build, name):
-    """{source: the text that it was compiled in} of a target, by the path of what it makes; none where each was compiled by itself."""
-    with open(os.path.join(build, "meson-info", "intro-targets.json"), encoding="utf-8") as text:
-        for target in json.load(text):
-            if any(os.path.realpath(made) == os.path.realpath(name) for made in target["filename"]):
-                parts = [source for part in target["target_sources"] for source in part.get("sources", []) + part.get("generated_sources", [])]
-                found = {}
-                for part in parts:
-                    if re.search(r"-unity\d+\.c$", part):
-                        with open(part, encoding="utf-8") as unity:
-                            found.update({os.path.relpath(one): part for one in re.findall(r"^#include\s*<(.*)>$", unity.read(), re.M)})
-                return found
-    return {}
 
 
 def components(graph):
@@ -170,24 +70,15 @@ def main():
     if not archives:
         print(f"no archives in {sys.argv[1]}/src: not built?")
         return 1
-    pinfold = os.path.join(sys.argv[1], "pinfold")
-    whole = sources_of(sys.argv[1], pinfold)
-    program = sorted(glob.glob(os.path.join(sys.argv[1], "pinfold.p", "meson-generated_*.o" if whole else "src_cli_*.o")))
-    if len(program) < (1 if whole else 10):
-        print(f"{len(program)} objects of src/cli in {sys.argv[1]}/pinfold.p: not built?")
+    program = sorted(glob.glob(os.path.join(sys.argv[1], "pinfold.p", "src_cli_*.o")))
+    if len(program) < 10:
+        print(f"{len(program)} objects of src/cli in {sys.argv[1]}/pinfold.p: not built with an object for each source?")
         return 1
-    wrong, defined_by, wants, texts = [], {}, {}, Texts(".")
-    made = {os.path.basename(archive)[len("libpf_"):-2]: archive for archive in archives} | {"cli": pinfold}
+    wrong, defined_by, wants = [], {}, {}
     folders = [(os.path.basename(archive)[len("libpf_"):-2], symbols(archive)) for archive in archives]
     for folder, objects in folders + [("cli", symbols(*program))]:
         owner = {s: o for o, (defined, _) in objects.items() for s in defined}
-        together = sources_of(sys.argv[1], made[folder])
-        if together:
-            graph = texts.graph(list(together), set(owner))
-            for group in components(graph):
-                graph.update(compiled_apart(sys.argv[1], together, group))
-        else:
-            graph = {o: {owner[s] for s in undefined if s in owner and owner[s] != o} for o, (_, undefined) in objects.items()}
+        graph = {o: {owner[s] for s in undefined if s in owner and owner[s] != o} for o, (_, undefined) in objects.items()}
         for group in components(graph):
             wrong.append(f"{folder}: link cycle between {', '.join(group)}")
         for symbol in owner:

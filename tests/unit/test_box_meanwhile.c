@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "unit.h"
 
@@ -46,11 +47,14 @@ static void make(const char *name)
     close(fd);
 }
 
-static void await_look(void)
+/* Until its process has ended: while it has not, there is no next one. */
+static void await_look(const struct box *b)
 {
     char byte;
+    siginfo_t info;
     assert_true(is_readable(pipe_ends[0], 60000));
     assert_int_equal(read(pipe_ends[0], &byte, 1), 1);
+    assert_int_equal(waitid(P_PID, (id_t)b->meanwhile.pid, &info, WEXITED | WNOWAIT | __WALL), 0);
 }
 
 static struct box *begun(struct run_spec *spec, struct box *b)
@@ -85,7 +89,7 @@ static void looks_when_something_changes(void **state)
     meanwhile_due(&b, now - 1);
     assert_false(is_readable(pipe_ends[0], 0));
     meanwhile_due(&b, now);
-    await_look();
+    await_look(&b);
     const int fd = meanwhile_poll(&b);
     assert_true(fd >= 0);
     assert_false(is_readable(fd, 0));
@@ -97,7 +101,7 @@ static void looks_when_something_changes(void **state)
     assert_true(b.meanwhile.at > now && b.meanwhile.at <= now + SECOND / 20);
     now = b.meanwhile.at;
     meanwhile_due(&b, now);
-    await_look();
+    await_look(&b);
     assert_int_equal(meanwhile_poll(&b), fd);
     /* The look has watched anew, and elsewhere. A part of a file may come later: it looks again and again, less and less often. */
     assert_true(b.meanwhile.at <= now + SECOND / 20);
@@ -120,7 +124,7 @@ static void never_more_than_its_share(void **state)
     assert_false(is_readable(pipe_ends[0], 0));
     assert_true(b.meanwhile.at <= now + 9u * SECOND);
     meanwhile_due(&b, now + 9u * SECOND);
-    await_look();
+    await_look(&b);
     ended(&b);
 }
 
@@ -136,7 +140,7 @@ static void looks_by_the_clock_alone(void **state)
     assert_int_equal(meanwhile_poll(&b), -1);
     assert_int_equal(b.meanwhile.at, BEGAN + SECOND);
     meanwhile_due(&b, BEGAN + SECOND);
-    await_look();
+    await_look(&b);
     assert_true(b.meanwhile.at <= BEGAN + 2 * SECOND);
     ended(&b);
 }

@@ -49,6 +49,10 @@ static int name_runtime(const struct start_request *ask, int r, struct err *e)
     bool failed = r < 0 && e && (strstr(e->text, "OCI runtime") || strstr(e->text, "container create failed"));
     if (!failed || ask->plan->policy->runtime)
         return r;
+    if (strstr(e->text, "error mounting") && strstr(e->text, "invalid argument"))
+        return err_hint(e, r,
+                        "a file system is mounted below that directory, as podman's own storage is in a home: name "
+                        "the directories below it that the box needs");
     return err_hint(e, r, "its OCI runtime does not work here: choose another with --runtime runc, or --runtime crun");
 }
 
