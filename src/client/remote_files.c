@@ -10,6 +10,13 @@
 #include "base/fd.h"
 #include "client/remote.h"
 #include "session/session_files.h"
+#include "supervisor/files/files.h"
+
+void session_files_put_down(struct pinfold_session *s)
+{
+    if (!s->no_layer && s->files >= 0)
+        file_put_down(s->files);
+}
 
 int session_files(struct pinfold_session *s, bool again, int *ret, struct err *e)
 {

@@ -5,6 +5,7 @@
 #include "session/ask.h"
 #include "session/session.h"
 #include "session/session_files.h"
+#include "supervisor/files/files.h"
 
 /* The session daemon looks at who asks, so this process stays until it has: it closes the connection, or says why not. */
 int session_files_give(struct pinfold_session *s, int end, struct err *e)
@@ -33,6 +34,12 @@ int session_files_fresh(struct pinfold_session *s, struct err *e)
     if (r == 0)
         r = ask_send(sessiond, (struct keep_request){.op = KEEP_FRESH}, (struct str){0}, NULL, 0, e);
     return r < 0 ? r : ask_answer(sessiond, &answer, &none, e);
+}
+
+void session_files_put_down(struct pinfold_session *s)
+{
+    if (s->record.layer && s->record.layer[0] && s->files >= 0)
+        file_put_down(s->files);
 }
 
 int session_files(struct pinfold_session *s, bool again, int *ret, struct err *e)

@@ -37,8 +37,11 @@ static int perform(struct pinfold_session *s, const struct doing *d, struct pinf
     int files, r = d->path ? 0 : err_say(&e, ERR_POLICY, "no path was given");
     for (bool again = false; r == 0; again = true) {
         r = session_files(s, again, &files, &e);
-        if (r == 0)
+        if (r == 0) {
             r = d->work(files, d, &e);
+            if (r != -ESTALE)
+                session_files_put_down(s);
+        }
         if (r != -ESTALE || again)
             break;
         r = 0;

@@ -13,5 +13,7 @@ int session_files(struct pinfold_session *s, bool again, int *ret, struct err *e
  * begins so. 1: the session has no layer, and sees everything at once.
  */
 int session_files_fresh(struct pinfold_session *s, struct err *e);
+/* After a call on it: with a layer, the next call sees what the host has replaced meanwhile (file_put_down()). */
+void session_files_put_down(struct pinfold_session *s);
 /* In the program: passes `end` of a socket pair to the session's guard; borrowed. */
 int session_files_give(struct pinfold_session *s, int end, struct err *e);

@@ -42,6 +42,13 @@ int file_call(int files, const struct file_ask *ask, struct file_answer *ret, in
     return ret->result;
 }
 
+void file_put_down(int files)
+{
+    struct file_answer a;
+    struct err e;
+    (void)file_call(files, &(struct file_ask){.op = FILE_WHERE, .path = "/"}, &a, NULL, &e);
+}
+
 int file_said(const struct file_answer *a, int no, const char *what, const char *path, struct err *e)
 {
     if (no == -ESTALE || no >= 0)

@@ -66,5 +66,8 @@ struct file_ask {
     uint32_t flags, mode;
 };
 int file_call(int files, const struct file_ask *ask, struct file_answer *ret, int *ret_fd, struct err *e);
+/* Returns when the guard has closed what it gave out so far. A name below a layer that somebody has open is not looked up anew, so the next
+   call of anybody would still see the file that the host has replaced. */
+void file_put_down(int files);
 /* The error message for a result of file_call(): "write /work/x: a guarded name (rule x)". */
 int file_said(const struct file_answer *a, int no, const char *what, const char *path, struct err *e);
