@@ -61,6 +61,18 @@ void buf_str(struct buf *b, struct str s)
     buf_put(b, s.p, s.n);
 }
 
+void buf_shell_word(struct buf *b, struct str s)
+{
+    buf_char(b, '\'');
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] == '\'')
+            buf_text(b, "'\\''");
+        else
+            buf_char(b, s.p[i]);
+    }
+    buf_char(b, '\'');
+}
+
 void buf_vprintf(struct buf *b, const char *format, va_list args)
 {
     va_list again;

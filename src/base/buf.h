@@ -23,6 +23,8 @@ void buf_put(struct buf *b, const void *bytes, size_t n);
 void buf_char(struct buf *b, char c);
 void buf_text(struct buf *b, const char *text);
 void buf_str(struct buf *b, struct str s);
+/* As one word of sh's, in single quotes. */
+void buf_shell_word(struct buf *b, struct str s);
 void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void buf_vprintf(struct buf *b, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 void buf_amount(struct buf *b, uint64_t bytes); /* 512M, 1.5G */

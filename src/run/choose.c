@@ -147,14 +147,11 @@ static void same_of(const struct pinfold_policy *p, const char *engine, char *re
         if (!f->value)
             continue;
         const bool quoted = !f->value[0] || f->value[strspn(f->value, plain)];
-        buf_text(&b, quoted ? " '" : " ");
-        for (const char *c = f->value; *c; c++) {
-            if (*c == '\'')
-                buf_text(&b, "'\\''");
-            else
-                buf_char(&b, *c);
-        }
-        buf_text(&b, quoted ? "'" : "");
+        buf_char(&b, ' ');
+        if (quoted)
+            buf_shell_word(&b, str_of(f->value));
+        else
+            buf_text(&b, f->value);
     }
     if (buf_ok(&b))
         snprintf(ret, room, "; why not another engine: %s", buf_cstr(&b));

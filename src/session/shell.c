@@ -52,34 +52,22 @@ struct run {
     uint64_t deadline, grace_us;
 };
 
-static void quoted(struct buf *b, const char *text)
-{
-    buf_char(b, '\'');
-    for (; *text; text++) {
-        if (*text == '\'')
-            buf_text(b, "'\\''");
-        else
-            buf_char(b, *text);
-    }
-    buf_char(b, '\'');
-}
-
 static void compose(struct buf *b, const struct pinfold_exec_options *o)
 {
     for (const char *const *v = o->env; v && *v; v++) {
         const char *equals = strchr(*v, '=');
         buf_text(b, "export ");
         buf_put(b, *v, (size_t)(equals - *v + 1));
-        quoted(b, equals + 1);
+        buf_shell_word(b, str_of(equals + 1));
         buf_text(b, "; ");
     }
     if (o->cwd) {
         buf_text(b, "cd -- ");
-        quoted(b, o->cwd);
+        buf_shell_word(b, str_of(o->cwd));
         buf_text(b, " && ");
     }
     buf_text(b, "command eval ");
-    quoted(b, o->argv[0]);
+    buf_shell_word(b, str_of(o->argv[0]));
     buf_text(b, " </dev/null; printf '%s\\n' \"$?\" >&0\n");
 }
 

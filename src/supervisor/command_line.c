@@ -85,17 +85,12 @@ static bool needs_quotes(struct str s)
     return s.n == 0;
 }
 
-static void put_quoted(struct buf *out, struct str s)
+static void put_word(struct buf *out, struct str s)
 {
-    const bool quotes = needs_quotes(s);
-    buf_text(out, quotes ? "'" : "");
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] == '\'')
-            buf_text(out, "'\\''");
-        else
-            buf_char(out, s.p[i]);
-    }
-    buf_text(out, quotes ? "'" : "");
+    if (needs_quotes(s))
+        buf_shell_word(out, s);
+    else
+        buf_str(out, s);
 }
 
 char *box_command_line(const char *argv, size_t n)
@@ -113,7 +108,7 @@ char *box_command_line(const char *argv, size_t n)
         secret = s.n > 1 && s.p[0] == '-' && !memchr(s.p, '=', s.n) && says_secret(s);
         if (out.n)
             buf_char(&out, ' ');
-        put_quoted(&out, buf_view(&word));
+        put_word(&out, buf_view(&word));
     }
     return out.n && buf_ok(&out) ? strdup(buf_cstr(&out)) : NULL;
 }

@@ -126,10 +126,7 @@ const char *git_odd_text(enum git_odd odd)
 const char *git_quoted(struct arena *mem, const char *text)
 {
     auto_buf struct buf out = BUF(8 * PATH_MAX);
-    buf_char(&out, '\'');
-    for (; *text; text++)
-        buf_text(&out, *text == '\'' ? "'\\''" : (char[]){*text, 0});
-    buf_char(&out, '\'');
+    buf_shell_word(&out, str_of(text));
     return arena_text(mem, buf_cstr(&out));
 }
 

@@ -423,27 +423,29 @@ static int client_words(const struct container_ask *ask, const char *const *word
     return 0;
 }
 
-int container_client(const struct container_ask *ask, const char *const *words, int timeout_ms, struct buf *ret,
-                     struct buf *said)
+/* -EIO: the client has ended with another status than 0. */
+static int ask_client(const struct container_ask *ask, const char *const *words, const struct collected *to)
 {
     const char *argv[CLIENT_WORDS];
-    const struct collected to = {.ret = ret, .said = said, .timeout_ms = timeout_ms};
     const char *const *env = container_env(ask->mem);
     int status = 0, r = env ? client_words(ask, words, argv) : -ENOMEM;
     if (r == 0)
-        r = run_client(argv, env, &to, &status);
-    return r < 0 ? r : status != 0 ? -EIO : buf_ok(ret) ? 0 : -EMSGSIZE;
+        r = run_client(argv, env, to, &status);
+    return r < 0 ? r : status != 0 ? -EIO : 0;
+}
+
+int container_client(const struct container_ask *ask, const char *const *words, int timeout_ms, struct buf *ret,
+                     struct buf *said)
+{
+    const struct collected to = {.ret = ret, .said = said, .timeout_ms = timeout_ms};
+    const int r = ask_client(ask, words, &to);
+    return r < 0 ? r : buf_ok(ret) ? 0 : -EMSGSIZE;
 }
 
 int container_pour(const struct container_ask *ask, const char *const *words, int out, struct buf *said)
 {
-    const char *argv[CLIENT_WORDS];
     const struct collected to = {.ret = said, .said = said, .pour = out};
-    const char *const *env = container_env(ask->mem);
-    int status = 0, r = env ? client_words(ask, words, argv) : -ENOMEM;
-    if (r == 0)
-        r = run_client(argv, env, &to, &status);
-    return r < 0 ? r : status != 0 ? -EIO : 0;
+    return ask_client(ask, words, &to);
 }
 
 int container_watch(const struct container_ask *ask, const char *const *words, const char *const *more,

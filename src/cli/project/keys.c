@@ -70,18 +70,6 @@ bool keys_for_agent(struct ask *a, const char *session, const char *const *argv)
     return true;
 }
 
-static void put_quoted(struct buf *out, const char *text)
-{
-    buf_char(out, '\'');
-    for (; *text; text++) {
-        if (*text == '\'')
-            buf_text(out, "'\\''");
-        else
-            buf_char(out, *text);
-    }
-    buf_char(out, '\'');
-}
-
 /* One function of bash for each agent that has any: only what it starts gets them. */
 const char *const *keys_for_shell(struct ask *a, const char *real, const char *shell)
 {
@@ -102,7 +90,7 @@ const char *const *keys_for_shell(struct ask *a, const char *real, const char *s
         buf_printf(&text, "declare -F %s >/dev/null || function %s {", keys.program, keys.program);
         for (size_t k = 0; k < keys.n; k++) {
             buf_printf(&text, " %s=", keys.names[k]);
-            put_quoted(&text, getenv(keys.names[k]));
+            buf_shell_word(&text, str_of(getenv(keys.names[k])));
         }
         buf_printf(&text, " command %s \"$@\"; }\n", keys.program);
     }
