@@ -107,6 +107,6 @@ long open_below_call(struct guard *g, int dir, uint64_t path, uint64_t at, uint6
     auto_fd int fd = base < 0 ? base : look_at(g, base, g->text[0], &how);
     no = fd < 0 ? fd : target_valid(g);
     if (no == 0)
-        no = sys_notify_install(g->notify, g->n.id, fd, how.flags & O_CLOEXEC ? O_CLOEXEC : 0);
+        no = descriptor_install(g, fd, how.flags & O_CLOEXEC ? O_CLOEXEC : 0);
     return no;
 }
