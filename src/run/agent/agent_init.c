@@ -158,7 +158,7 @@ struct agent_asked {
 typedef int asked_fn(struct starting *s, const struct agent_asked *w, struct buf *said, struct err *e);
 
 /* What was done, in words that the caller frees, or the error. */
-static int carry_out(asked_fn *what, const struct agent_asked *w, char **ret, struct pinfold_error *error)
+static int do_asked(asked_fn *what, const struct agent_asked *w, char **ret, struct pinfold_error *error)
 {
     struct err e = {0};
     auto_arena struct arena *mem = arena_new(INIT_ARENA);
@@ -213,7 +213,7 @@ static int write_settings(struct starting *s, const struct agent_asked *w, struc
 int agent_start_init(const char *name, bool auth, bool force, char **ret, struct pinfold_error *error)
 {
     const struct agent_asked w = {.name = name, .auth = auth, .force = force};
-    return carry_out(write_settings, &w, ret, error);
+    return do_asked(write_settings, &w, ret, error);
 }
 
 /* In place of the person's own files, `from`'s: a stranger filled it, so nothing is opened over a link. */
@@ -252,7 +252,7 @@ int agent_start_adopt(const char *name, const char *workspace, const char *from,
                       struct pinfold_error *error)
 {
     const struct agent_asked w = {.name = name, .workspace = workspace, .from = from};
-    return carry_out(adopt_settings, &w, ret, error);
+    return do_asked(adopt_settings, &w, ret, error);
 }
 
 static int remove_logins(struct starting *s, const struct agent_asked *w, struct buf *said, struct err *e)
@@ -276,5 +276,5 @@ static int remove_logins(struct starting *s, const struct agent_asked *w, struct
 int agent_start_logout(const char *name, char **ret, struct pinfold_error *error)
 {
     const struct agent_asked w = {.name = name};
-    return carry_out(remove_logins, &w, ret, error);
+    return do_asked(remove_logins, &w, ret, error);
 }
