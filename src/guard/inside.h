@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "git/gitconfig.h"
 #include "guard/guard.h"
-#include "guard/rules/judge.h"
+#include "judge/judge.h"
 #include "sys/file.h"
 #include "sys/notify.h"
 #include "sys/process.h"

@@ -5,7 +5,7 @@
  * PRIVATE) the longest at or above the path decides; names apply in addition. Then it goes once over the components of
  * the path, where a small bitmap of hashes skips the many components that no any-depth rule begins with.
  */
-#include "guard/rules/judge.h"
+#include "judge/judge.h"
 #include <stdint.h>
 
 /* ---- names ---- */

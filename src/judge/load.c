@@ -1,5 +1,5 @@
 /* Compiles a guard table into the lists and bitmaps that judge.c answers from. */
-#include "guard/rules/judge.h"
+#include "judge/judge.h"
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
