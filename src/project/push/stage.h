@@ -94,6 +94,7 @@ struct move_step {
     char ahead[2048];                           /* commits that STORE has with all that they contain, a line for each */
     char id[80], old[80], ref[PATH_MAX];        /* what moves, and what it is now; "": nothing */
     char parents[2048];                         /* of `id`, with commas */
+    char before[2048];                          /* those of `old`, a line for each; "?": not known */
     bool steps_back;                            /* one of these is known as a parent of `old` alone */
 };
 /* Makes STORE, and fetches what the next commit will probably come after. */

@@ -19,7 +19,7 @@
 #include "project/push/stage.h"
 #include "sys/remove.h"
 
-#define AHEAD_MAX "--max-input-size=33554432" /* of objects that are fetched before anything is asked */
+#define AHEAD_MAX "--max-input-size=16777216" /* of objects that are fetched before anything is asked */
 
 enum { STEP_TEXT = 64 << 20 };
 
@@ -98,19 +98,24 @@ static bool fetch_ahead(const struct gitpush_rules *rules, struct move_step *st)
     return good;
 }
 
-void step_begin(const struct gitpush_rules *rules, struct move_step *st)
+/* STORE, and the gits. */
+static void begin_gits(struct move_step *st)
 {
     struct staging s = {.moves = true};
     *st = (struct move_step){READY_NONE, READY_NONE, READY_NONE, READY_NONE, .digits = digits_here()};
-    st->waits = stage_store(&s, st->digits);
-    if (st->waits && !fetch_ahead(rules, st)) {
-        remove_tree(AT_FDCWD, STORE);
-        st->waits = stage_store(&s, st->digits);
-    }
-    st->waits = st->waits && ready_begin(stage_unpack_strict, STORE, -1, &st->unpack) &&
+    st->waits = stage_store(&s, st->digits) && ready_begin(stage_unpack_strict, STORE, -1, &st->unpack) &&
                 ready_begin(stage_pack_revs, ".", st->unpack.in, &st->pack) &&
                 ready_begin(tell_objects, ".", -1, &st->here) && ready_begin(tell_objects, STORE, -1, &st->there);
     st->unpack.in = close_fd(st->unpack.in); /* which is the other's */
+}
+
+void step_begin(const struct gitpush_rules *rules, struct move_step *st)
+{
+    begin_gits(st);
+    if (!st->waits || fetch_ahead(rules, st))
+        return;
+    step_drop(st);
+    begin_gits(st);
 }
 
 void step_drop(struct move_step *st)
@@ -146,9 +151,9 @@ static bool find_move(struct move_step *st, struct staging *s, struct buf *known
  */
 static bool find_edges(struct move_step *st, struct str known, struct str objects, struct buf *edges)
 {
-    auto_buf struct buf before = BUF(STEP_TEXT);
+    auto_buf struct buf before = BUF(sizeof st->before - 1);
     st->steps_back = false;
-    st->parents[0] = 0;
+    st->parents[0] = st->before[0] = 0;
     if (!stage_parents(&objects, str_of(st->id), edges) || !edges->n || edges->n >= sizeof st->parents)
         return false;
     snprintf(st->parents, sizeof st->parents, "%.*s", (int)edges->n - 1, edges->p);
@@ -156,10 +161,11 @@ static bool find_edges(struct move_step *st, struct str known, struct str object
         *at = ',';
     for (struct str rest = buf_view(edges); rest.n;)
         st->steps_back |= !stage_has_line(known, "^", str_until(&rest, '\n'));
+    const bool read = st->old[0] && stage_parents(&objects, str_of(st->old), &before);
+    snprintf(st->before, sizeof st->before, "%s", read ? buf_cstr(&before) : "?");
     if (!st->steps_back)
         return true;
-    if (!st->old[0] || !stage_has_line(known, "^", str_of(st->old)) ||
-        !stage_parents(&objects, str_of(st->old), &before))
+    if (!read || !stage_has_line(known, "^", str_of(st->old)))
         return false;
     for (struct str rest = buf_view(edges); rest.n;) {
         struct str id = str_until(&rest, '\n');
@@ -192,30 +198,45 @@ static bool is_ahead(const struct move_step *st, struct str ids)
     return true;
 }
 
-/* What is to be packed: `id`, and the edges with what they contain, unless STORE has them; of none of them what comes before. */
-static void put_packed(const struct move_step *st, bool ahead, struct str edges, struct buf *in)
+static void put_ids(struct buf *in, const char *before, struct str ids)
 {
-    const char *const old = st->steps_back && !ahead ? st->old : NULL;
-    for (struct str rest = edges; rest.n;) {
-        struct str id = str_until(&rest, '\n');
-        buf_printf(in, "--shallow %.*s\n", (int)id.n, id.p);
+    while (ids.n) {
+        struct str id = str_until(&ids, '\n');
+        buf_printf(in, "%s%.*s\n", before, (int)id.n, id.p);
     }
-    if (!ahead)
-        buf_printf(in, "--shallow %s\n%s%s%s", st->id, old ? "--shallow " : "", old ? old : "", old ? "\n" : "");
-    buf_printf(in, "%s\n%s%s", st->id, old ? old : "", old ? "\n" : "");
-    for (struct str rest = edges; rest.n;) {
+}
+
+/* Whether STORE has all but `id`, and `old`, by which a branch may have moved since. `wanted`: besides `id`. */
+static bool is_little(const struct move_step *st, struct str wanted, bool *lacks_old)
+{
+    *lacks_old = false;
+    for (struct str rest = wanted; rest.n;) {
         struct str id = str_until(&rest, '\n');
-        buf_printf(in, "%s%.*s\n", ahead ? "^" : "", (int)id.n, id.p);
+        const bool there = is_ahead(st, id);
+        if (!there && !str_is(id, st->old))
+            return false;
+        *lacks_old |= !there;
     }
+    return !*lacks_old || is_ahead(st, str_of(st->before));
 }
 
 /* Fills STORE with `id`, the edges and what these contain, and with `old` if it shows that one of them is known. */
 static bool pull_step(struct move_step *st, struct str edges)
 {
-    auto_buf struct buf in = BUF(16384), said = BUF(STEP_TEXT);
-    const bool ahead = is_ahead(st, edges) && (!st->steps_back || is_ahead(st, str_of(st->old)));
-    put_packed(st, ahead, edges, &in);
-    const bool asked = buf_ok(&in) && push_keep(STORE "/shallow", edges) && ready_say(&st->pack, buf_view(&in));
+    auto_buf struct buf in = BUF(16384), said = BUF(STEP_TEXT), wanted = BUF(8192);
+    bool lacks_old;
+    buf_printf(&wanted, "%s%s%.*s", st->steps_back ? st->old : "", st->steps_back ? "\n" : "", (int)edges.n, edges.p);
+    const bool little = is_little(st, buf_view(&wanted), &lacks_old);
+    /* Of none of those that are packed whole what comes before; and what is there ends what is new. */
+    put_ids(&in, "--shallow ", little ? str_of(st->ahead) : buf_view(&wanted));
+    buf_printf(&in, "%s%s\n", little ? "" : "--shallow ", st->id);
+    if (little)
+        put_ids(&in, "^", str_of(st->ahead));
+    else
+        put_ids(&in, "", str_of(st->id));
+    put_ids(&in, "", little ? str_of(lacks_old ? st->old : "") : buf_view(&wanted));
+    const bool asked =
+        buf_ok(&in) && buf_ok(&wanted) && push_keep(STORE "/shallow", edges) && ready_say(&st->pack, buf_view(&in));
     const bool packed = ready_end(&st->pack, NULL), unpacked = ready_end(&st->unpack, &said);
     return asked && packed && unpacked;
 }
