@@ -43,11 +43,12 @@
 #include "sys/process.h"
 #include "protocol/keep.h"
 
-#define STOP_PATIENCE_MS  60000 /* longer than a box may take to end (supervisor/loop.c) */
-#define STOPPED_MS        5000  /* then one that is still stopped, by a tracer, is waited for no longer */
-#define OVER_TRIES        1000  /* of 10 ms */
-#define REBIND_TRIES      1000  /* of 10 ms */
-#define KEEPER_PATIENCE_S 10
+#define STOP_PATIENCE_MS   60000 /* longer than a box may take to end (supervisor/loop.c) */
+#define STOPPED_MS         5000  /* then one that is still stopped, by a tracer, is waited for no longer */
+#define OVER_TRIES         1000  /* of 10 ms */
+#define REBIND_TRIES       1000  /* of 10 ms */
+#define KEEPER_PATIENCE_S  10
+#define ANSWER_PATIENCE_MS 10000
 
 extern char **environ;
 
@@ -183,10 +184,16 @@ int session_gone(const struct session_place *p, struct arena *mem, struct err *e
     return -ESTALE;
 }
 
-static void moment(long ms)
+/* Until what the descriptor stands for has ended, or has something to read. */
+static int wait_for_end(int pidfd, int ms)
 {
-    const struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-    (void)nanosleep(&t, NULL);
+    struct pollfd p = {.fd = pidfd, .events = POLLIN};
+    const struct timespec patience = {ms / 1000, ms % 1000 * 1000000};
+    int n;
+    do
+        n = sys_poll(&p, 1, &patience);
+    while (n == -EINTR);
+    return n == 1 ? 0 : -ETIMEDOUT;
 }
 
 /*
@@ -215,9 +222,8 @@ static int rebind(const struct session_place *p, struct arena *mem, bool locked)
     int fd = -ESTALE;
     for (int i = 0; i < REBIND_TRIES && fd < 0; i++) {
         /* Again now and then: it may have vanished anew. */
-        if (i % 10 == 0 && sys_pidfd_kill(owner, SIGUSR1) < 0)
+        if ((i % 10 == 0 && sys_pidfd_kill(owner, SIGUSR1) < 0) || wait_for_end(owner, 10) == 0)
             return -ESTALE;
-        moment(10);
         fd = place_connect(p);
     }
     return fd;
@@ -572,6 +578,16 @@ static int other_layer(const struct pinfold_session *s, struct err *e)
     return -ESTALE;
 }
 
+/* One whose box is ending answers nobody. One that is stopped, has no time, or refuses the question, lives. */
+static bool still_serves(int fd)
+{
+    const struct keep_request any = {.op = KEEP_DENIALS, .number = UINT64_MAX};
+    struct err ignored = {0};
+    char first;
+    return ask_send(fd, any, STR(""), NULL, 0, &ignored) == 0 &&
+           (wait_for_end(fd, ANSWER_PATIENCE_MS) < 0 || recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0);
+}
+
 static int look_for(struct pinfold_session *s, const struct pinfold_policy *policy,
                     const struct pinfold_session_options *o, bool locked, int *ret, struct err *e)
 {
@@ -581,7 +597,10 @@ static int look_for(struct pinfold_session *s, const struct pinfold_policy *poli
         fd = rebind(&s->place, s->mem, locked);
     if (fd < 0)
         return 0;
+    const bool serves = still_serves(fd);
     (void)close(fd);
+    if (!serves)
+        return 0;
     int r = take_record(s, e);
     if (r == 0 && s->record.revision != KEEP_REVISION)
         *ret = OTHER_VERSION;
@@ -599,6 +618,8 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
 {
     char name[80];
     const int recreate = o->recreate;
+    struct record before;
+    struct err ignored = {0};
     int found, r = look_for(s, policy, o, true, &found, e);
     if (r < 0 || found == FOUND)
         return r;
@@ -625,7 +646,8 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
     if (!utf8_valid(str_of(s->place.name)))
         return err_say(e, ERR_POLICY, "a session's name must be UTF-8; '%s' is not", shown(&s->place, name));
     r = planned_file_limit(e);
-    if (r == 0 && found != NOT_THERE)
+    /* Also one that is ending: a stop may have been killed before it has. */
+    if (r == 0 && (found != NOT_THERE || record_read(&s->place, s->mem, &before, &ignored) == 0))
         r = stop_living(&s->place, s->mem, e);
     if (r == 0)
         r = start_keeping(policy, &s->place, o, lock, e);
@@ -723,17 +745,6 @@ int pinfold_session_open(const struct pinfold_session_options *options, struct p
 }
 
 /* ---- stop ---- */
-
-static int wait_for_end(int pidfd, int ms)
-{
-    struct pollfd p = {.fd = pidfd, .events = POLLIN};
-    const struct timespec patience = {ms / 1000, ms % 1000 * 1000000};
-    int n;
-    do
-        n = sys_poll(&p, 1, &patience);
-    while (n == -EINTR);
-    return n == 1 ? 0 : -ETIMEDOUT;
-}
 
 /* Ends the session daemon that the record names; 0 also when there is none (any more). */
 static int stop_living(const struct session_place *p, struct arena *mem, struct err *e)
