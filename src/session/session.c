@@ -86,7 +86,10 @@ static int look_for(struct pinfold_session *s, const struct pinfold_policy *poli
         fd = session_rebind(&s->place, s->mem, locked);
     if (fd < 0)
         return 0;
+    const bool serves = session_serves(fd);
     (void)close(fd);
+    if (!serves)
+        return 0;
     int r = session_take_record(s, e);
     if (r == 0 && s->record.revision != KEEP_REVISION)
         *ret = OTHER_VERSION;
@@ -102,6 +105,8 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
 {
     char name[80];
     const int recreate = o->recreate;
+    struct record before;
+    struct err ignored = {0};
     int found, r = look_for(s, policy, o, true, &found, e);
     if (r < 0 || found == FOUND)
         return r;
@@ -128,7 +133,8 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
     if (!utf8_valid(str_of(s->place.name)))
         return err_say(e, ERR_POLICY, "a session's name must be UTF-8; '%s' is not", session_shown(&s->place, name));
     r = planned_file_limit(e);
-    if (r == 0 && found != NOT_THERE)
+    /* Also one that is ending: a stop may have been killed before it has. */
+    if (r == 0 && (found != NOT_THERE || record_read(&s->place, s->mem, &before, &ignored) == 0))
         r = session_end(&s->place, s->mem, e);
     if (r == 0)
         r = session_begin(policy, &s->place, o, lock, e);

@@ -117,17 +117,26 @@ static int begun(void *ctx, const struct started *s, struct err *e)
     return r;
 }
 
+void sessiond_leave(struct sessiond *k)
+{
+    auto_fd int dir = k->listener < 0 ? -1 : open(k->ask->run, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir >= 0 && record_is_ours(k))
+        (void)unlinkat(dir, KEEP_SOCKET, 0);
+    k->listener = close_fd(k->listener);
+}
+
 static void take_signals(struct sessiond *k)
 {
     struct signalfd_siginfo i;
     struct err ignored;
     while (read(k->signals, &i, sizeof i) == (ssize_t)sizeof i) {
         if (i.ssi_signo == SIGUSR1) {
-            if (!is_found(k))
+            if (!k->told && !is_found(k))
                 (void)make_listener(k, &ignored);
         } else if (k->box) {
             k->told = true;
             box_keep_end(k->box);
+            sessiond_leave(k);
         }
     }
 }
@@ -215,10 +224,7 @@ static void due(void *ctx, uint64_t now)
 
 static void sessiond_end(struct sessiond *k)
 {
-    auto_fd int dir = k->listener < 0 ? -1 : open(k->ask->run, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir >= 0 && record_is_ours(k))
-        (void)unlinkat(dir, KEEP_SOCKET, 0);
-    k->listener = close_fd(k->listener);
+    sessiond_leave(k);
     k->epoll = close_fd(k->epoll);
     k->signals = close_fd(k->signals);
     buf_free(&k->image);

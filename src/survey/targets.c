@@ -212,8 +212,8 @@ static int say_bounds(struct seeker *s, const struct git_look *l)
 {
     auto_buf struct buf b = BUF(1024);
     if (s->over)
-        buf_printf(&b, "; %zu files beyond the first %d that guarded links and git's configuration lead to", s->over,
-                   TARGETS_MAX);
+        buf_printf(&b, "; %zu file%s beyond the first %d that guarded links and git's configuration lead to", s->over,
+                   s->over == 1 ? "" : "s", TARGETS_MAX);
     if (s->unread)
         buf_printf(&b,
                    "; targets of links whose names a pattern guards, because the workspace has more than %d entries",
