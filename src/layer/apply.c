@@ -166,7 +166,7 @@ static int add_changes(struct making_ops *m, const struct changes *all, const bo
 static bool changes_repository(const struct changes *all)
 {
     for (size_t i = 0; i < all->n; i++)
-        if (repo_part_of(all->all[i].path) == REPO_UNIT && !repo_inside(all->all[i].path))
+        if (repo_part_of(all->all[i].path) == REPO_UNIT && repo_is_top(all->all[i].path))
             return true;
     return false;
 }
@@ -182,14 +182,14 @@ static int add_more(struct making_ops *m, const struct apply_more *more)
     return 0;
 }
 
-/* The one in the directory `path` of the workspace. */
-static int add_inside(struct making_ops *m, const struct changes *all, const struct apply_ask *ask, const char *path,
+/* The one whose own directory is `git`. */
+static int add_inside(struct making_ops *m, const struct changes *all, const struct apply_ask *ask, const char *git,
                       size_t *parts)
 {
     struct repo_within in;
     struct apply_more more = {.parts = *parts};
     const struct apply_outcome before = *m->ret;
-    int r = repo_enter(m->t, all, path, m->mem, &in);
+    int r = repo_enter(m->t, all, git, m->mem, &in);
     if (r == 0 && in.why)
         r = outcome_refuse(m->mem, m->ret, REPO_DIR, in.why);
     else if (r == 0)
@@ -214,14 +214,14 @@ static int add_repositories(struct making_ops *m, const struct changes *all, con
     if (r == 0)
         r = add_more(m, &more);
     for (size_t i = 0; r == 0 && i < n; i++) {
-        const char *git = arena_printf(m->mem, "%s/" REPO_DIR, inside[i]);
-        if (!git)
-            return apply_no_memory(m->t, m->e);
         bool exact;
-        if (!path_wanted(git, ask->paths, &exact))
+        if (!path_wanted(inside[i], ask->paths, &exact))
             continue;
-        if (!exact && repo_guarded(m->t, inside[i]))
-            r = refuse_path(m, git, "it lies below a guarded name; to apply it, name its .git itself");
+        const char *holds = arena_str(m->mem, (struct str){inside[i], repo_inside(inside[i])});
+        if (!holds)
+            return apply_no_memory(m->t, m->e);
+        if (!exact && repo_guarded(m->t, holds))
+            r = refuse_path(m, inside[i], "it lies below a guarded name; to apply it, name its .git itself");
         else
             r = add_inside(m, all, ask, inside[i], &more.parts);
     }
@@ -231,11 +231,11 @@ static int add_repositories(struct making_ops *m, const struct changes *all, con
 /* Of the repository only what has a name for people is told. */
 static bool comes_along(const struct op *op)
 {
-    const char *path = op->path + repo_inside(op->path);
-    if (!op->why && op->part && object_is(&op->new, S_IFDIR) && repo_part_of(path) != REPO_NOT)
+    const char *rest = op->path + repo_dir(op->path);
+    if (!op->why && op->part && object_is(&op->new, S_IFDIR) && repo_part_of(op->path) != REPO_NOT)
         return true;
-    return !op->why && repo_part_of(path) == REPO_UNIT &&
-           (repo_is_object(path) || str_starts(str_of(path), STR(REPO_DIR "/logs")) || object_is(&op->new, S_IFDIR));
+    return !op->why && repo_part_of(op->path) == REPO_UNIT &&
+           (repo_is_object(op->path) || str_starts(str_of(rest), STR("/logs")) || object_is(&op->new, S_IFDIR));
 }
 
 /* ---- what came of it ---- */

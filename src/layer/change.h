@@ -51,6 +51,7 @@ struct layer_trees {
     size_t n_below;
     const char *
         inside; /* of a repository inside of the workspace, which `workspace` is then: its path, with a slash; or NULL */
+    const char *git; /* then: what its own directory is called, if not .git (a submodule's); or NULL */
     bool viewed; /* `workspace` is what the box had below it (stack_view()), so nothing of `below` is in the way */
 };
 

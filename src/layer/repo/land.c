@@ -123,7 +123,7 @@ static int add_directories(struct landing *l, const char *path)
         char part[32];
         if (!above)
             return land_no_memory(l);
-        own_fd int dir = object_parent(l->t->workspace, above, &last);
+        own_fd int dir = repo_parent(l->t, l->t->workspace, above, &last);
         if (is_made(l, above) || (dir >= 0 && object_look(dir, last, &o) == 0 && o.mode && !is_deleted(l, above)))
             continue;
         snprintf(part, sizeof part, "d%zu", l->n_parts++);
@@ -185,7 +185,8 @@ static int say(struct landing *l, const char *sentence)
 static int land_config(struct landing *l)
 {
     auto_buf struct buf why = BUF(1024);
-    const char *directory = arena_printf(l->mem, "%s/" REPO_DIR, l->t->path);
+    char room[LAYER_PATH_MAX];
+    const char *directory = arena_printf(l->mem, "%s/%s", l->t->path, repo_named(l->t, REPO_DIR, room));
     const bool wide = l->r->digits == 64;
     if (!directory)
         return land_no_memory(l);
@@ -216,7 +217,7 @@ static int land_born(struct landing *l)
     }
     if (e == 0)
         e = land_config(l);
-    const int no = e < 0 ? e : repo_text(l->t->upper, REPO_DIR "/info/exclude", l->mem, &exclude, NULL);
+    const int no = e < 0 ? e : repo_text(l->t, l->t->upper, REPO_DIR "/info/exclude", l->mem, &exclude, NULL);
     return e < 0                               ? e
            : no == -ENOMEM                     ? land_no_memory(l)
            : no < 0 || exclude.n > EXCLUDE_MAX ? 0
@@ -301,7 +302,7 @@ static int copy_summed(struct landing *l, const struct bundle_part *from, const 
 static bool on_host(const struct landing *l, const char *path, struct layer_object *o)
 {
     const char *last;
-    own_fd int dir = object_parent(l->t->workspace, path, &last);
+    own_fd int dir = repo_parent(l->t, l->t->workspace, path, &last);
     *o = (struct layer_object){0};
     return dir >= 0 && object_look(dir, last, o) == 0 && o->mode;
 }
@@ -403,7 +404,7 @@ static int land_ref(struct landing *l, struct repo_ref *ref)
         at = (struct layer_object){0};
     if (same(ref->lands, ref->name))
         return land_text(l, path, str_of(text), &at);
-    if (repo_text(l->t->workspace, path, l->mem, &now, &at) < 0)
+    if (repo_text(l->t, l->t->workspace, path, l->mem, &now, &at) < 0)
         at = (struct layer_object){0};
     const int e = at.mode && str_is(now, text) ? 0 : land_text(l, path, str_of(text), &at);
     return e < 0 ? e : say(l, arena_printf(l->mem, "%s: %s; the box's is %s", ref->name + 5, ref->beside, ref->lands));

@@ -44,11 +44,12 @@ static int no_room(const struct repo_reading *r)
 
 /* ---- files of both sides ---- */
 
-int repo_text(int top, const char *path, struct arena *mem, struct str *ret, struct layer_object *ret_object)
+int repo_text(const struct layer_trees *t, int top, const char *path, struct arena *mem, struct str *ret,
+              struct layer_object *ret_object)
 {
     const char *name;
     struct layer_object o = {0};
-    own_fd int dir = object_parent(top, path, &name);
+    own_fd int dir = repo_parent(t, top, path, &name);
     int e = dir < 0 ? dir : object_look(dir, name, &o);
     if (ret_object)
         *ret_object = e < 0 ? (struct layer_object){0} : o;
@@ -72,7 +73,7 @@ static int merged_top(const struct layer_trees *t, const char *path)
         const char *name;
         char mark = 0;
         struct layer_object o = {0};
-        own_fd int dir = object_parent(t->upper, part, &name);
+        own_fd int dir = repo_parent(t, t->upper, part, &name);
         const int e = dir < 0 ? dir : object_look(dir, name, &o);
         if (e < 0 && e != -ENOENT)
             return e;
@@ -94,7 +95,7 @@ static int merged_top(const struct layer_trees *t, const char *path)
 static int merged_text(const struct repo_reading *r, const char *path, struct str *ret)
 {
     const int top = merged_top(r->t, path);
-    return top < 0 ? top : repo_text(top, path, r->mem, ret, NULL);
+    return top < 0 ? top : repo_text(r->t, top, path, r->mem, ret, NULL);
 }
 
 /* The host wrote it since the box began. */
@@ -102,8 +103,9 @@ static bool is_touched(const struct repo_reading *r, const char *path, const str
 {
     if (!o->mode || o->changed < r->t->since)
         return false;
-    char whole[LAYER_PATH_MAX];
-    if (r->t->inside && snprintf(whole, sizeof whole, "%s%s", r->t->inside, path) >= (int)sizeof whole)
+    char whole[LAYER_PATH_MAX], room[LAYER_PATH_MAX];
+    if (r->t->inside &&
+        snprintf(whole, sizeof whole, "%s%s", r->t->inside, repo_named(r->t, path, room)) >= (int)sizeof whole)
         return true;
     const struct ledger_entry *known = ledger_find(&r->ledger, r->t->inside ? whole : path);
     return !(known && object_untouched(&known->now, o) && known->now.changed == o->changed);
@@ -163,7 +165,7 @@ static int side_ref(struct repo_reading *r, size_t side, const char *name, const
     *ret = NULL;
     if (!path)
         return no_room(r);
-    const int e = side ? merged_text(r, path, &text) : repo_text(r->t->workspace, path, r->mem, &text, loose);
+    const int e = side ? merged_text(r, path, &text) : repo_text(r->t, r->t->workspace, path, r->mem, &text, loose);
     if (e == 0 && text.n <= REF_BYTES) {
         *ret = ref_text(r, text);
         return *ret ? 0 : -EBADMSG;
@@ -190,12 +192,18 @@ static const char *kept_name(const struct repo_reading *r, const char *name)
     return arena_printf(r->mem, "refs/pinfold/%.16s/%s", r->t->id, name + 5);
 }
 
+static int host_directory(const struct repo_reading *r, const char *path)
+{
+    char room[LAYER_PATH_MAX];
+    return sys_openat2(r->t->workspace, repo_named(r->t, path, room), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0,
+                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
+}
+
 /* Branches that linked work trees are on: git moves none of them from elsewhere either. */
 static int read_used(struct repo_reading *r)
 {
     char room[4096] __attribute__((aligned(8)));
-    own_fd int dir = sys_openat2(r->t->workspace, REPO_DIR "/worktrees", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0,
-                                 RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
+    own_fd int dir = host_directory(r, REPO_DIR "/worktrees");
     struct sys_entries entries = {.dir = dir, .room = room, .bytes = sizeof room};
     for (const struct sys_dirent *d; dir >= 0 && r->n_used < USED_MAX && (d = sys_next_entry(&entries));) {
         struct str text;
@@ -313,7 +321,7 @@ static int read_head(struct repo_reading *r)
 {
     struct repo *repo = r->ret;
     struct str old, new;
-    const int e = repo_text(r->t->workspace, REPO_DIR "/HEAD", r->mem, &old, &repo->head_object);
+    const int e = repo_text(r->t, r->t->workspace, REPO_DIR "/HEAD", r->mem, &old, &repo->head_object);
     const int n = merged_text(r, REPO_DIR "/HEAD", &new);
     const char *was = e == 0 ? ref_text(r, old) : NULL, *is = n == 0 ? ref_text(r, new) : NULL;
     if (!was && !repo->born) {
@@ -348,7 +356,7 @@ static int read_index(struct repo_reading *r)
     const char *name;
     struct layer_object base;
     const struct change *c = changes_find(r->all, REPO_DIR "/index");
-    own_fd int dir = object_parent(r->t->workspace, REPO_DIR "/index", &name);
+    own_fd int dir = repo_parent(r->t, r->t->workspace, REPO_DIR "/index", &name);
     if (!repo->born && (dir < 0 || object_look(dir, name, &repo->index_object) < 0))
         return 0;
     repo->index =
@@ -389,8 +397,8 @@ static int add_log(struct repo_reading *r, const struct change *c)
 {
     struct repo_log log = {
         .path = c->path, .ref = c->path + sizeof REPO_DIR "/logs/" - 1, .gone = c->kind == CHANGE_DELETED};
-    int e = log.gone ? 0 : repo_text(r->t->upper, c->path, r->mem, &log.text, NULL);
-    const int old = repo_text(r->t->workspace, c->path, r->mem, &log.old, &log.was);
+    int e = log.gone ? 0 : repo_text(r->t, r->t->upper, c->path, r->mem, &log.text, NULL);
+    const int old = repo_text(r->t, r->t->workspace, c->path, r->mem, &log.old, &log.was);
     if (e == -ENOMEM || old == -ENOMEM)
         return no_room(r);
     if (old < 0)
@@ -414,7 +422,7 @@ static int read_logs(struct repo_reading *r)
     for (size_t i = 0; e == 0 && i < r->all->n; i++) {
         const struct change *c = &r->all->all[i];
         const bool gone = c->kind == CHANGE_DELETED, file = object_is(gone ? &c->old : &c->new, S_IFREG);
-        r->ret->n_objects += file && c->kind == CHANGE_ADDED && repo_is_object(c->path);
+        r->ret->n_objects += file && c->kind == CHANGE_ADDED && repo_is_top(c->path) && repo_is_object(c->path);
         if (file && strncmp(c->path, REPO_DIR "/logs/", sizeof REPO_DIR + 5) == 0)
             e = add_log(r, c);
     }
@@ -457,10 +465,7 @@ static int read_hosts(struct repo_reading *r)
     int e = 0;
     for (size_t i = 0; e == 0 && i < r->n_packed[0]; i++)
         e = add_host(r, r->packed[0][i].hash);
-    own_fd int dir = e == 0
-                         ? sys_openat2(r->t->workspace, REPO_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0,
-                                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
-                         : -1;
+    own_fd int dir = e == 0 ? host_directory(r, REPO_DIR) : -1;
     if (e == 0 && dir >= 0)
         e = walk_hosts(r, dir, "refs", 0);
     return e == 0 && r->ret->head_old ? add_host(r, str_of(r->ret->head_old)) : e;
@@ -518,7 +523,7 @@ static int read_born(struct repo_reading *r)
         return 0;
     repo->digits = 40;
     repo->born = true;
-    const int e = repo_text(r->t->upper, REPO_DIR "/config", r->mem, &repo->config, NULL);
+    const int e = repo_text(r->t, r->t->upper, REPO_DIR "/config", r->mem, &repo->config, NULL);
     if (e == -ENOMEM)
         return no_room(r);
     if (git->conflict)
@@ -546,7 +551,7 @@ static int read_kind(struct repo_reading *r)
     struct layer_object top, base;
     struct str text, line;
     const char *name;
-    own_fd int dir = object_parent(r->t->workspace, REPO_DIR, &name);
+    own_fd int dir = repo_parent(r->t, r->t->workspace, REPO_DIR, &name);
     if (dir < 0 || object_look(dir, name, &top) < 0)
         return 0;
     if (!top.mode)
@@ -558,7 +563,7 @@ static int read_kind(struct repo_reading *r)
             "not write";
         return 0;
     }
-    const int e = repo_text(r->t->workspace, REPO_DIR "/config", r->mem, &text, NULL);
+    const int e = repo_text(r->t, r->t->workspace, REPO_DIR "/config", r->mem, &text, NULL);
     if (e == -ENOMEM)
         return no_room(r);
     if (e < 0 || gitconfig_parse(text, take_extension, repo, NULL) < 0)
@@ -591,7 +596,7 @@ int repo_read(const struct layer_trees *t, const struct changes *all, struct are
         ret->why = "the box removed or replaced the repository itself";
         return 0;
     }
-    const int here = repo_text(t->workspace, REPO_DIR "/packed-refs", mem, &ret->packed, &ret->packed_object);
+    const int here = repo_text(t, t->workspace, REPO_DIR "/packed-refs", mem, &ret->packed, &ret->packed_object);
     const int there = merged_text(&r, REPO_DIR "/packed-refs", &text);
     /* What cannot be read is not none. */
     if ((here < 0 && here != -ENOENT) || (there < 0 && there != -ENOENT)) {
