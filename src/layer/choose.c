@@ -44,6 +44,8 @@ static bool in_wanted_unit(const struct change *c, const char *const *paths)
     const enum repo_part part = repo_part_of(c->path);
     if (part == REPO_NOT || (part == REPO_OTHER && !c->born) || n >= sizeof git)
         return false;
+    if (c->born && repo_is_way(c->path) && path_wanted(c->path, paths, NULL))
+        return true;
     memcpy(git, c->path, n);
     git[n] = 0;
     return path_wanted(git, paths, NULL);

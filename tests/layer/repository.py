@@ -372,25 +372,33 @@ git commit -q --allow-empty -m top; rm -rf aside; mkdir table/.git/reftable; ech
 
     def with_modules(work):
         """Submodules: lib/mod, whose name has a slash, and deep in it; `more` is not checked out."""
-        def run_git(*words, cwd=work):
-            subprocess.run(["git", "-c", "protocol.file.allow=always", *words], cwd=cwd, check=True, env=dict(os.environ, HOME=work, **GIT), stderr=subprocess.DEVNULL)
+        def run_git(*words, cwd=None):
+            subprocess.run(["git", "-c", "protocol.file.allow=always", *words], cwd=cwd or work, check=True, env=dict(os.environ, HOME=work, **GIT), stderr=subprocess.DEVNULL)
+        master, whole = os.path.join(c.SCRATCH, "with-modules"), work
+        if os.path.isdir(master):
+            kit.copy_tree(master + "/work/.", whole)
+            return
+        work = os.path.join(master, "work")
+        os.makedirs(work)
         for name, of in (("deep", None), ("mod", "deep"), ("more", None)):
-            at = os.path.join(work, "..", "up", name)
+            at = os.path.join(master, "up", name)
             os.makedirs(at)
-            fill(at, files=8)
+            fill(at, files=8 if of else 3)
             if of:
-                run_git("submodule", "--quiet", "add", f"{work}/../up/{of}", "deep", cwd=at)
+                run_git("submodule", "--quiet", "add", f"{master}/up/{of}", "deep", cwd=at)
                 run_git("commit", "-qm", "with deep", cwd=at)
         fill(work, files=2)
-        run_git("submodule", "--quiet", "add", f"{work}/../up/mod", "lib/mod")
-        run_git("submodule", "--quiet", "add", f"{work}/../up/more", "more")
+        run_git("submodule", "--quiet", "add", f"{master}/up/mod", "lib/mod")
+        run_git("submodule", "--quiet", "add", f"{master}/up/more", "more")
         run_git("submodule", "--quiet", "update", "--init", "--recursive")
         run_git("commit", "-qam", "modules")
         run_git("submodule", "--quiet", "deinit", "-f", "more")
         kit.remove(os.path.join(work, ".git/modules/more"))
+        run_git("submodule", "--quiet", "init", "more")
         run_git("branch", "old", cwd=os.path.join(work, "lib/mod"))
         run_git("branch", "side", cwd=os.path.join(work, "lib/mod"))
         run_git("checkout", "-qB", "main", cwd=os.path.join(work, "lib/mod/deep"))
+        kit.copy_tree(work + "/.", whole)
 
     IN_MODULES = f"""(cd lib/mod; {WORK}); (cd lib/mod/deep; echo d >>f1; git commit -qam deeper; echo s >>f2; git add f2)
 git add lib/mod; git commit -qm top"""
@@ -433,7 +441,7 @@ for at in lib/mod lib/mod/deep .; do git -C $at for-each-ref --format='%(objectn
 
     def modules_host():
         """What the host moved in a submodule stays, and the box's is beside it; a repository that stands in its place gets nothing."""
-        layer = layer_of("modules", IN_MODULES + "; git -c protocol.file.allow=always submodule --quiet update --init more; git -C more commit -q --allow-empty -m box", fill=with_modules)
+        layer = layer_of("modules", IN_MODULES, fill=with_modules)
         mod, own = os.path.join(layer.work, "lib/mod"), os.path.join(layer.work, ".git/modules/lib/mod")
         git(layer, "commit", "-q", "--allow-empty", "-m", "host", cwd=mod)
         git(layer, "status")  # which writes the index at the top, so that .git and what holds it change
@@ -441,7 +449,6 @@ for at in lib/mod lib/mod/deep .; do git -C $at for-each-ref --format='%(objectn
         host = git(layer, "rev-parse", "main", cwd=mod)
         code, out, err = layer.pinfold("apply", ".git", ok=None)
         check(code == 1 and ".git/modules/lib/mod: heads/main: the host moved it after the box began; the box's is refs/pinfold/" in out + err, code, out, err)
-        check(".git/modules/more: the box has made this submodule's repository" in err and not os.path.exists(os.path.join(layer.work, ".git/modules/more")), "one that the box has made", err)
         beside = git(layer, "for-each-ref", "--format=%(contents:subject)", "refs/pinfold", cwd=mod)
         check(git(layer, "rev-parse", "main", cwd=mod) == host and beside == "two\n" and "feature/x" in git(layer, "branch", cwd=mod), beside)
         sound(layer, "host", cwd=mod)
@@ -452,6 +459,31 @@ for at in lib/mod lib/mod/deep .; do git -C $at for-each-ref --format='%(objectn
         code, out, err = layer.pinfold("apply", "--all", ok=None)
         check(code == 1 and ".git/modules/lib/mod: the host changed the directories above it" in err, code, err)
         c.same_trees(before, kit.tree(own, times=False), "another repository stands there")
+
+    def modules_born():
+        """A submodule's repository that the box has made lands with the file that names it, if both say the same, and undo takes both away."""
+        update = "git -c protocol.file.allow=always submodule --quiet update --init --recursive"
+        script = f"""{update} more; git -C more checkout -q main; git -C more commit -q --allow-empty -m box; echo evil >.git/modules/more/hooks/post-checkout
+git clone -q --no-local . copy; cd copy; git config --file .gitmodules --get-regexp url >/dev/null; {update}; git -C lib/mod/deep commit -q --allow-empty -m inner; git -C more config core.fsmonitor evil; cd ..
+mkdir wrong out; echo 'gitdir: ../.git/modules/more' >wrong/.git; echo 'gitdir: ../../x' >out/.git"""
+        layer = layer_of("modules", script, fill=with_modules)
+        before, own = files(layer), os.path.join(layer.work, ".git/modules/more")
+        told = json.loads(layer.pinfold("diff", "--json")[1])
+        check(".git/modules/more: the box made the repository" in told["git"] and not [x["path"] for x in told["changes"] if "/modules/" in x["path"]], told["git"], [x["path"] for x in told["changes"]])
+        code, out, err = layer.pinfold("apply", "--all", ok=None)
+        check(code == 1 and "wrong/.git: the repository that it names belongs to another directory" in err and "out/.git: it names something else" in err, code, err)
+        check("copy/.git/modules/more: its configuration is not one that a box may write" in err and "core.fsmonitor" in err, err)
+        check("copy/more/.git: the repository that it names is not in the workspace" in err and os.path.exists(os.path.join(layer.work, "copy/more/f1")) and not os.path.exists(os.path.join(layer.work, "copy/.git/modules/more/HEAD")), "nothing of it", err)
+        check(git(layer, "log", "-1", "--format=%s", cwd=os.path.join(layer.work, "more")) == "box\n" and os.listdir(os.path.join(own, "hooks")) == [], "it is at its place", err)
+        copy = os.path.join(layer.work, "copy")
+        check(git(layer, "log", "-1", "--format=%s", cwd=os.path.join(copy, "lib/mod/deep")) == "inner\n" and git(layer, "submodule", "status", "--recursive", "lib", cwd=copy).count("\n") == 2, "those of a clone", err)
+        for at in ("more", "copy", "copy/lib/mod", "copy/lib/mod/deep"):
+            sound(layer, at, cwd=os.path.join(layer.work, at))
+        out = layer.pinfold("undo")[1]
+        c.same_trees({p: w for p, w in before.items() if p != ".git/index"}, {p: w for p, w in files(layer).items() if p != ".git/index"}, "undo")
+        check(not os.path.exists(own) and not os.path.exists(copy), "undo", os.listdir(layer.work))
+        layer.pinfold("apply", ".git/modules/more", "more")
+        check(git(layer, "log", "-1", "--format=%s", cwd=os.path.join(layer.work, "more")) == "box\n" and not os.path.exists(copy), "it alone")
 
     def born():
         """A repository that the box has made lands whole, but for what git obeys; undo takes it away, unless the host has worked in it."""
@@ -739,14 +771,13 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
         return killed_at_each(layer_of("master", script, fill=lambda work: None), ("apply", "--all"))
 
     def killed_inside():
+        """One inside of the workspace, those of submodules, and that of one that the box has checked out first."""
         def more(work):
-            fill(work, files=2)
+            with_modules(work)
             os.makedirs(os.path.join(work, "lib/sub"))
             fill(os.path.join(work, "lib/sub"), files=8)
-        return killed_at_each(layer_of("master", f"cd lib/sub; {WORK}; cd ../..; git commit -q --allow-empty -m top; echo n >n", fill=more), ("apply", "--all"), inside="lib/sub")
-
-    def killed_modules():
-        return killed_at_each(layer_of("master", IN_MODULES, fill=with_modules), ("apply", "--all"), inside="lib/mod")
+        script = f"(cd lib/sub; git commit -q --allow-empty -m sub); {IN_MODULES}; git -c protocol.file.allow=always submodule --quiet update --init more; git -C more commit -q --allow-empty -m box; echo n >n"
+        return killed_at_each(layer_of("master", script, fill=more), ("apply", "--all"), inside="lib/mod")
 
     def killed_merge():
         def more(work):
@@ -769,5 +800,5 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
         master = layer_of("master", "echo y >>f1; rm f2; echo z >new", fill=lambda work: fill(work, files=4))
         return killed_at_each(master, ("apply", "--branch", "agent/try", "--all"), ready=lambda layer: (git(layer, "config", "user.name", "n"), git(layer, "config", "user.email", "a@b")))
 
-    return {"repo-lands": lands, "repo-host": host_moves, "repo-named": only_named, "repo-kinds": kinds, "branch": branch, "merge": merge, "merge-meanwhile": merge_meanwhile, "repo-inside": inside, "repo-modules": modules, "repo-modules-host": modules_host, "repo-born": born, "repo-objects": hostile_objects, "repo-paths": hostile_paths, "repo-index": hostile_index,
-            "repo-altered": altered, "kill-repo": killed, "kill-born": killed_born, "kill-inside": killed_inside, "kill-modules": killed_modules, "kill-merge": killed_merge, "kill-branch": killed_branch}
+    return {"repo-lands": lands, "repo-host": host_moves, "repo-named": only_named, "repo-kinds": kinds, "branch": branch, "merge": merge, "merge-meanwhile": merge_meanwhile, "repo-inside": inside, "repo-modules": modules, "repo-modules-host": modules_host, "repo-modules-born": modules_born, "repo-born": born, "repo-objects": hostile_objects, "repo-paths": hostile_paths, "repo-index": hostile_index,
+            "repo-altered": altered, "kill-repo": killed, "kill-born": killed_born, "kill-inside": killed_inside, "kill-merge": killed_merge, "kill-branch": killed_branch}

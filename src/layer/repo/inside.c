@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "git/gitconfig.h"
 #include "layer/repo/repo.h"
 #include "layer/text.h"
 #include "match/path.h"
@@ -25,7 +26,7 @@ int repos_inside(const struct changes *all, struct arena *mem, const char ***ret
     *ret_n = 0;
     for (size_t i = 0; i < all->n; i++) {
         const struct change *c = &all->all[i];
-        if (repo_part_of(c->path) != REPO_UNIT || repo_is_top(c->path))
+        if (repo_part_of(c->path) != REPO_UNIT || repo_is_top(c->path) || repo_is_file(c))
             continue;
         size_t known = *ret_n; /* mostly the last: only submodules of submodules come in between */
         while (known && !is_of(c, (*ret)[known - 1], strlen((*ret)[known - 1])))
@@ -119,6 +120,7 @@ int repo_enter(const struct layer_trees *t, const struct changes *all, const cha
         return -ENOMEM;
     }
     ret->t.git = module ? name : NULL;
+    ret->t.root = module ? t->path : NULL;
     ret->t.workspace = sys_openat2(t->workspace, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, ONLY_INSIDE);
     const struct change *made = changes_find(all, git);
     const bool fresh = ret->t.workspace < 0 && made && made->kind == CHANGE_ADDED && object_is(&made->new, S_IFDIR);
@@ -131,10 +133,6 @@ int repo_enter(const struct layer_trees *t, const struct changes *all, const cha
     ret->t.n_below = 0;
     if (t->n_below)
         ret->why = "in a layer that stands on another one, repositories inside of the workspace are not applied";
-    else if (module && made && made->kind == CHANGE_ADDED)
-        ret->why =
-            "the box has made this submodule's repository; make it here first (git submodule update --init), then "
-            "work on it in a new box";
     else if (ret->t.workspace < 0)
         ret->why = "the workspace has no repository there; make one there first: git init";
     else if (ret->t.upper < 0)
@@ -151,6 +149,94 @@ int repo_enter(const struct layer_trees *t, const struct changes *all, const cha
     if (!ret->why && !fresh && may_be_another(t, git, mem))
         ret->why = CONFLICT_ABOVE;
     return arena_failed(mem) ? -ENOMEM : 0;
+}
+
+bool repo_is_file(const struct change *c)
+{
+    return c->kind == CHANGE_ADDED && object_is(&c->new, S_IFREG) && c->path[repo_dir(c->path)] == 0 &&
+           strcmp(path_name(c->path), REPO_DIR) == 0;
+}
+
+/* ---- a submodule's file .git ---- */
+
+/* The path, relative to the workspace, that `text` ("../x") names from the directory that holds `path`. NULL: it lies outside. */
+static const char *led_to(const char *path, struct str text, struct arena *mem)
+{
+    struct str part;
+    char *at = arena_text(mem, path);
+    char *slash = at ? strrchr(at, '/') : NULL;
+    while (slash && text.n) {
+        *slash = 0;
+        part = str_until(&text, '/');
+        if (str_is(part, "..")) {
+            slash = strrchr(at, '/');
+            if (!slash && *at)
+                slash = at; /* at the top */
+            continue;
+        }
+        if (!part.n || str_is(part, ".") || memchr(part.p, 0, part.n))
+            return NULL;
+        at = arena_printf(mem, "%s%s%.*s", at, *at ? "/" : "", (int)part.n, part.p);
+        slash = at ? at + strlen(at) : NULL;
+    }
+    return slash ? at : NULL;
+}
+
+struct module_place {
+    const struct layer_trees *t;
+    const char *git;
+    struct buf at; /* absolute */
+    bool known;
+};
+
+static int take_place(void *ctx, const struct gitconfig_entry *entry)
+{
+    struct module_place *p = ctx;
+    char directory[2 * LAYER_PATH_MAX];
+    if (!gitconfig_is_worktree(entry))
+        return 0;
+    snprintf(directory, sizeof directory, "%s/%s", p->t->path, p->git);
+    p->at.n = 0;
+    p->known = gitconfig_worktree(str_of(directory), str_of(p->t->path), entry->value, &p->at) && buf_ok(&p->at);
+    return 0;
+}
+
+/* Whether the repository at `git` says that its files are in the directory that holds `path`. Its configuration is the workspace's, or the
+   one of the layer that lands with it. */
+static bool leads_back(const struct layer_trees *t, const char *git, const char *path, bool lands, struct arena *mem)
+{
+    struct module_place p = {.t = t, .git = git, .at = BUF(2 * LAYER_PATH_MAX)};
+    const char *config = arena_printf(mem, "%s/config", git);
+    const char *holds = arena_printf(mem, "%s/%.*s", t->path, (int)(path_name(path) - path - 1), path);
+    struct str text;
+    const bool same_place = config && holds &&
+                            repo_text(t, lands ? t->upper : t->workspace, config, mem, &text, NULL) == 0 &&
+                            gitconfig_parse(text, take_place, &p, NULL) == 0 && p.known && same(buf_cstr(&p.at), holds);
+    buf_free(&p.at);
+    return same_place;
+}
+
+const char *repo_file_why_not(const struct layer_trees *t, const struct change *c, const struct op *ops, size_t n,
+                              struct arena *mem)
+{
+    const struct str name = STR("gitdir: ");
+    struct str text;
+    bool lands = false;
+    if (c->conflict)
+        return c->conflict;
+    if (repo_text(t, t->upper, c->path, mem, &text, NULL) < 0 || !str_starts(text, name))
+        return "it names no repository";
+    text = str_skip(text, name.n);
+    const char *git = led_to(c->path, str_until(&text, '\n'), mem);
+    const char *head = git ? arena_printf(mem, "%s/HEAD", git) : NULL;
+    if (!head || text.n || !repo_is_dir(git) || strcmp(path_name(git), REPO_DIR) == 0 ||
+        strncmp(git, c->path, repo_inside(git)) != 0)
+        return "it names something else than the repository of a submodule in this workspace";
+    for (size_t i = 0; i < n; i++)
+        lands |= !ops[i].why && ops[i].kind == OP_CREATE && same(ops[i].path, head);
+    if (!lands && repo_text(t, t->workspace, head, mem, &text, NULL) < 0)
+        return "the repository that it names is not in the workspace";
+    return leads_back(t, git, c->path, lands, mem) ? NULL : "the repository that it names belongs to another directory";
 }
 
 bool repo_guarded(const struct layer_trees *t, const char *path)

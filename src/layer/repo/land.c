@@ -11,7 +11,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "git/gitconfig.h"
 #include "layer/repo/repo.h"
 #include "layer/text.h"
 #include "sys/fd.h"
@@ -185,17 +184,8 @@ static int say(struct landing *l, const char *sentence)
 static int land_config(struct landing *l)
 {
     auto_buf struct buf why = BUF(1024);
-    char room[LAYER_PATH_MAX];
-    const char *directory = arena_printf(l->mem, "%s/%s", l->t->path, repo_named(l->t, REPO_DIR, room));
     const bool wide = l->r->digits == 64;
-    if (!directory)
-        return land_no_memory(l);
-    const struct gitconfig_ask ask = {.kind = GITCONFIG_REPOSITORY,
-                                      .old_text = STR(""),
-                                      .new_text = l->r->config,
-                                      .directory = str_of(directory),
-                                      .root = str_of(l->t->path)};
-    if (gitconfig_judge(&ask, &why) == 0)
+    if (repo_judge_born(l->t, l->r, &why) == 0)
         return land_text(l, REPO_DIR "/config", l->r->config, NULL);
     const char *plain = arena_printf(l->mem, CONFIG "%s", wide, wide ? "[extensions]\n\tobjectformat = sha256\n" : "");
     const int e = plain ? land_text(l, REPO_DIR "/config", str_of(plain), NULL) : land_no_memory(l);

@@ -66,6 +66,19 @@ size_t repo_dir(const char *path)
     return n;
 }
 
+bool repo_is_dir(const char *path)
+{
+    char head[LAYER_PATH_MAX];
+    const int n = snprintf(head, sizeof head, "%s/HEAD", path);
+    return n < (int)sizeof head && repo_dir(head) == strlen(path) && *path;
+}
+
+bool repo_is_way(const char *path)
+{
+    const size_t n = repo_dir(path);
+    return n && below(path + n, "/modules");
+}
+
 bool repo_is_top(const char *path)
 {
     return below(path, REPO_DIR) && repo_dir(path) == sizeof REPO_DIR - 1;

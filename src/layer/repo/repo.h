@@ -30,6 +30,10 @@ size_t repo_inside(const char *path);
 /* Bytes of the directory of the repository that `path` is part of: 4 of ".git/HEAD", 8 of "sub/.git/HEAD", 14 of ".git/modules/a/HEAD",
    the repository of submodule a; 0: of none. */
 size_t repo_dir(const char *path);
+/* Whether it is, by its name, the directory of a repository: ".git", "sub/.git", ".git/modules/a". */
+bool repo_is_dir(const char *path);
+/* Whether it is one by which submodules' repositories are reached: ".git/modules", and what is below it and part of none. */
+bool repo_is_way(const char *path);
 /* Whether it is part of the repository at the top, and not of a submodule's below it. */
 bool repo_is_top(const char *path);
 /* The path below t->workspace and t->upper of what is ".git/..." here; in `room` if it is another one. */
@@ -93,12 +97,15 @@ static inline bool repo_differs(const struct repo *r)
 int repo_text(const struct layer_trees *t, int top, const char *path, struct arena *mem, struct str *ret,
               struct layer_object *ret_object);
 
+/* Judges the configuration of one that the box has made, as that of one that a box writes into the workspace. 0; otherwise a clause in `why`. */
+int repo_judge_born(const struct layer_trees *t, const struct repo *r, struct buf *why);
 /* Takes user.name and user.email from a configuration; what it does not say stays. -EBADMSG: git could not read it. */
 int repo_identity(struct str config, struct arena *mem, const char **name, const char **mail);
 
 /* ---- inside.c ---- */
 
-/* The repositories that the layer changes but the one at the top, by their own directories: "sub/.git", ".git/modules/a". */
+/* The repositories that the layer changes but the one at the top, by their own directories: "sub/.git", ".git/modules/a". New files that
+   are called .git are left out. */
 int repos_inside(const struct changes *all, struct arena *mem, const char ***ret, size_t *ret_n);
 struct repo_within {
     const char *path;     /* "sub"; of a submodule's ".git/modules/a" */
@@ -110,6 +117,12 @@ struct repo_within {
 int repo_enter(const struct layer_trees *t, const struct changes *all, const char *git, struct arena *mem,
                struct repo_within *ret);
 void repo_leave(struct repo_within *r);
+/* A new file that is called .git. */
+bool repo_is_file(const struct change *c);
+/* Why it does not land; NULL: it says that the directory that holds it has the repository of a submodule, which is there or which `ops`
+   makes, and that one says so, too. */
+const char *repo_file_why_not(const struct layer_trees *t, const struct change *c, const struct op *ops, size_t n,
+                              struct arena *mem);
 /* Whether a directory is one with a guarded name, or below one; wherever the policy guards the name. */
 bool repo_guarded(const struct layer_trees *t, const char *path);
 /* Names what was made and said of it (in `out`, beyond `from`) by paths of the workspace. -ENOMEM. */

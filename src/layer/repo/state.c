@@ -514,6 +514,30 @@ static int take_extension(void *ctx, const struct gitconfig_entry *entry)
     return 0;
 }
 
+int repo_judge_born(const struct layer_trees *t, const struct repo *r, struct buf *why)
+{
+    char room[LAYER_PATH_MAX], directory[2 * LAYER_PATH_MAX];
+    snprintf(directory, sizeof directory, "%s/%s", t->path, repo_named(t, REPO_DIR, room));
+    const struct gitconfig_ask ask = {.kind = GITCONFIG_REPOSITORY,
+                                      .old_text = STR(""),
+                                      .new_text = r->config,
+                                      .directory = str_of(directory),
+                                      .root = str_of(t->root ? t->root : t->path)};
+    return gitconfig_judge(&ask, why);
+}
+
+/* A submodule's without its configuration would belong to no directory, so it needs one that lands. */
+static int judge_module(struct repo_reading *r)
+{
+    auto_buf struct buf why = BUF(1024);
+    if (r->ret->why || !r->t->git || repo_judge_born(r->t, r->ret, &why) == 0)
+        return 0;
+    r->ret->why = arena_printf(
+        r->mem, "its configuration is not one that a box may write: %s; change that in a box with the layer",
+        buf_cstr(&why));
+    return r->ret->why ? 0 : no_room(r);
+}
+
 /* One that the box has made, all of which is in the layer. */
 static int read_born(struct repo_reading *r)
 {
@@ -541,7 +565,7 @@ static int read_born(struct repo_reading *r)
                     ".git/objects/info/alternates";
     else
         repo->dress = head->new;
-    return 0;
+    return judge_module(r);
 }
 
 /* What the workspace's own configuration says of how it is stored. */
