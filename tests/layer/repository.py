@@ -167,6 +167,30 @@ def cases(c):  # noqa: C901
         check("linked work tree" in layer.pinfold("diff")[1], layer.pinfold("diff")[1])
         check(layer.pinfold("apply", "f1")[0] == 0, "a file of a linked work tree")
 
+    def reftable():
+        """Of a repository with reftables nothing lands, files do; nor of one whose refs the box has put into one, by which they are deleted as files."""
+        migrated = """git config core.repositoryformatversion 1; git config extensions.refstorage reftable; mkdir .git/reftable; echo 0x000000000001-0x000000000002-fec92d3d.ref >.git/reftable/tables.list
+echo REFT >.git/reftable/0x000000000001-0x000000000002-fec92d3d.ref; rm -rf .git/refs/heads .git/packed-refs .git/logs; echo this repository uses the reftable format >.git/refs/heads; echo 'ref: refs/heads/.invalid' >.git/HEAD"""
+
+        def with_tables(work):
+            real = subprocess.run(["git", "init", "-q", "-b", "main", "--ref-format=reftable"], cwd=work, env=dict(os.environ, HOME=work, **GIT), stderr=subprocess.DEVNULL).returncode == 0
+            fill(work, files=3)  # with a git that knows none of it: by hand, as git 2.47 leaves it
+            if not real:
+                subprocess.run(["sh", "-ec", migrated], cwd=work, check=True, env=dict(os.environ, HOME=work, **GIT))
+        for fill_it, script, said in ((with_tables, "printf x >.git/reftable/0x000000000003-0x000000000003-fec92d3d.ref; echo y >>f1; echo z >new", "its refs are not files (reftable)"),
+                                      (fill, migrated + "; echo y >>f1; echo z >new", "in the layer its refs are not files any more")):
+            layer = layer_of("reftable", script, fill=fill_it)
+            before, all_files = state(layer), files(layer)
+            check(said in layer.pinfold("diff")[1], layer.pinfold("diff")[1])
+            code, out, err = layer.pinfold("apply", "--all", ok=None)
+            check(code == 1 and f".git: {said}" in err and "git format-patch in a box with this layer" in err and "applied f1\napplied new\n" in out, code, out, err)
+            check(".git/reftable" in layer.pinfold("apply", ".git/reftable/tables.list", ok=(1,))[2] and said in layer.pinfold("apply", ".git", ok=(1,))[2], "by name")
+            code, out, err = layer.pinfold("apply", "--branch", "x", "--all", ok=None)
+            check(code == 3 and said in err, "--branch", code, out, err)
+            c.same_trees(before, state(layer), "the repository")
+            layer.pinfold("undo")
+            c.same_trees(all_files, files(layer), "undo")
+
     def branch():
         """A commit of the changes on a new branch; nothing else of the workspace changes."""
         def more(work):
@@ -800,5 +824,5 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
         master = layer_of("master", "echo y >>f1; rm f2; echo z >new", fill=lambda work: fill(work, files=4))
         return killed_at_each(master, ("apply", "--branch", "agent/try", "--all"), ready=lambda layer: (git(layer, "config", "user.name", "n"), git(layer, "config", "user.email", "a@b")))
 
-    return {"repo-lands": lands, "repo-host": host_moves, "repo-named": only_named, "repo-kinds": kinds, "branch": branch, "merge": merge, "merge-meanwhile": merge_meanwhile, "repo-inside": inside, "repo-modules": modules, "repo-modules-host": modules_host, "repo-modules-born": modules_born, "repo-born": born, "repo-objects": hostile_objects, "repo-paths": hostile_paths, "repo-index": hostile_index,
+    return {"repo-lands": lands, "repo-host": host_moves, "repo-named": only_named, "repo-kinds": kinds, "repo-reftable": reftable, "branch": branch, "merge": merge, "merge-meanwhile": merge_meanwhile, "repo-inside": inside, "repo-modules": modules, "repo-modules-host": modules_host, "repo-modules-born": modules_born, "repo-born": born, "repo-objects": hostile_objects, "repo-paths": hostile_paths, "repo-index": hostile_index,
             "repo-altered": altered, "kill-repo": killed, "kill-born": killed_born, "kill-inside": killed_inside, "kill-merge": killed_merge, "kill-branch": killed_branch}

@@ -497,6 +497,10 @@ int repo_identity(struct str config, struct arena *mem, const char **name, const
 
 /* ---- the repository ---- */
 
+#define BY_PATCHES                                                                                                     \
+    "files land by their paths, and commits as patches: run git format-patch in a box with this layer, apply the "     \
+    "files that it writes, and git am them"
+
 static int take_extension(void *ctx, const struct gitconfig_entry *entry)
 {
     struct repo *repo = ctx;
@@ -505,9 +509,7 @@ static int take_extension(void *ctx, const struct gitconfig_entry *entry)
         if (!repo->digits)
             repo->why = "its hash algorithm is not supported";
     } else if (str_is_nocase(entry->key, "extensions.refstorage") && !str_is_nocase(entry->value, "files")) {
-        repo->why = "its refs are not files (reftable), which apply cannot move; files land by their paths, and "
-                    "commits as patches: "
-                    "run git format-patch in a box with this layer, apply the files that it writes, and git am them";
+        repo->why = "its refs are not files (reftable), which apply cannot move; " BY_PATCHES;
     } else if (str_is_nocase(entry->key, "extensions.partialclone")) {
         repo->why = "it is a partial clone, so it cannot be said which objects are missing";
     }
@@ -536,6 +538,13 @@ static int judge_module(struct repo_reading *r)
         r->mem, "its configuration is not one that a box may write: %s; change that in a box with the layer",
         buf_cstr(&why));
     return r->ret->why ? 0 : no_room(r);
+}
+
+static int take_storage(void *ctx, const struct gitconfig_entry *entry)
+{
+    bool *moved = ctx;
+    *moved |= str_is_nocase(entry->key, "extensions.refstorage") && !str_is_nocase(entry->value, "files");
+    return 0;
 }
 
 /* One that the box has made, all of which is in the layer. */
@@ -605,6 +614,23 @@ static bool is_replaced(const struct changes *all)
     return c && (c->kind != CHANGE_EDITED || c->what & CHANGED_TYPE);
 }
 
+/* The box has had git write its refs in another form (git refs migrate), and so it has deleted those that are files. */
+static int read_migrated(struct repo_reading *r)
+{
+    struct str text;
+    bool moved = false;
+    const int e = merged_text(r, REPO_DIR "/config", &text);
+    if (e == -ENOMEM)
+        return no_room(r);
+    if (e == 0)
+        (void)gitconfig_parse(text, take_storage, &moved, NULL);
+    for (size_t i = 0; i < r->all->n && !moved; i++)
+        moved = strncmp(r->all->all[i].path, REPO_DIR "/reftable", sizeof REPO_DIR + 8) == 0;
+    if (moved)
+        r->ret->why = "in the layer its refs are not files any more (reftable), which apply cannot move; " BY_PATCHES;
+    return 0;
+}
+
 int repo_read(const struct layer_trees *t, const struct changes *all, struct arena *mem, struct repo *ret,
               struct err *e)
 {
@@ -620,6 +646,8 @@ int repo_read(const struct layer_trees *t, const struct changes *all, struct are
         ret->why = "the box removed or replaced the repository itself";
         return 0;
     }
+    if (!ret->born && ((no = read_migrated(&r)) < 0 || ret->why))
+        return no;
     const int here = repo_text(t, t->workspace, REPO_DIR "/packed-refs", mem, &ret->packed, &ret->packed_object);
     const int there = merged_text(&r, REPO_DIR "/packed-refs", &text);
     /* What cannot be read is not none. */
