@@ -465,7 +465,7 @@ for at in lib/mod lib/mod/deep .; do git -C $at for-each-ref --format='%(objectn
 
     def modules_host():
         """What the host moved in a submodule stays, and the box's is beside it; a repository that stands in its place gets nothing."""
-        layer = layer_of("modules", IN_MODULES, fill=with_modules)
+        layer = layer_of("modules", IN_MODULES + "; rm lib/mod/.git", fill=with_modules)
         mod, own = os.path.join(layer.work, "lib/mod"), os.path.join(layer.work, ".git/modules/lib/mod")
         git(layer, "commit", "-q", "--allow-empty", "-m", "host", cwd=mod)
         git(layer, "status")  # which writes the index at the top, so that .git and what holds it change
@@ -476,6 +476,7 @@ for at in lib/mod lib/mod/deep .; do git -C $at for-each-ref --format='%(objectn
         beside = git(layer, "for-each-ref", "--format=%(contents:subject)", "refs/pinfold", cwd=mod)
         check(git(layer, "rev-parse", "main", cwd=mod) == host and beside == "two\n" and "feature/x" in git(layer, "branch", cwd=mod), beside)
         sound(layer, "host", cwd=mod)
+        check("lib/mod/.git: it is a file that says where" in layer.pinfold("apply", "lib/mod/.git", ok=(1,))[2] and os.path.exists(mod + "/.git"), "its file stays")
         layer = layer_of("modules", IN_MODULES, fill=with_modules)
         os.rename(own, own + ".old")
         kit.copy_tree(own + ".old", own)

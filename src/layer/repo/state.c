@@ -591,9 +591,9 @@ static int read_kind(struct repo_reading *r)
         return read_born(r);
     repo->digits = 40;
     if (!object_is(&top, S_IFDIR)) {
-        repo->why =
-            "the repository lies outside of the workspace (a linked work tree or a submodule), where the box could "
-            "not write";
+        repo->why = r->t->inside ? "it is a file that says where the repository is, and only a new one is applied"
+                                 : "the repository lies outside of the workspace (a linked work tree or a submodule), "
+                                   "where the box could not write";
         return 0;
     }
     const int e = repo_text(r->t, r->t->workspace, REPO_DIR "/config", r->mem, &text, NULL);
