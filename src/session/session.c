@@ -217,7 +217,8 @@ int pinfold_session_open(const struct pinfold_session_options *options, struct p
     if (!s)
         return tell(error, &e, r < 0 ? r : -EINVAL);
     r = session_take_record(s, &e);
-    if (r == -ENOENT || (r == 0 && !record_is_alive(&s->record))) {
+    /* Not record_is_alive(): if this is another boot's process of these very numbers, nobody answers at the socket. */
+    if (r == -ENOENT || (r == 0 && !process_lives(s->record.pid, s->record.start))) {
         r = session_gone(&s->place, s->mem, &e);
         r = r == -ESTALE ? -ENOENT : r;
     } else if (r == 0 && s->record.revision != KEEP_REVISION) {
