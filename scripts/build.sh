@@ -5,8 +5,15 @@
 #     asan     build-asan/   unit, golden and fuzz tests with AddressSanitizer and UndefinedBehaviorSanitizer; with clang if it has them
 #     faults   build-faults/ the program and its tests where every kernel call can be made to fail; with clang if there is one
 # Without a word: the product. A folder that exists is brought up to date. PINFOLD_WERROR=1 makes warnings errors, from then on.
+# As root, another user's tree is built as that user.
 set -eu
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/owner.sh
+. scripts/owner.sh
+if [ -n "$owner" ]; then
+    as_owner scripts/build.sh "$@"
+    exit
+fi
 
 # meson puts ccache before the system's compiler if it is there. A cache that belongs to somebody else must not end the build.
 if command -v ccache >/dev/null; then
@@ -24,6 +31,10 @@ cmocka() {
 setup() { # folder, meson options ...
     folder=$1
     shift
+    if [ -e "$folder" ] && [ ! -w "$folder" ]; then
+        echo "build.sh: error: '$PWD/$folder' was built by $(stat -c %U "$folder"), and is not writable for $(id -un 2>/dev/null || id -u); remove it: sudo rm -r '$PWD/$folder'" >&2
+        exit 1
+    fi
     if [ -f "$folder/build.ninja" ]; then
         if [ "${PINFOLD_WERROR-}" = 1 ] && [ ! -e "$folder/.werror" ]; then
             meson configure "$folder" -Dwerror=true
@@ -81,6 +92,7 @@ for what in "${@:-product}"; do
         CC=musl-gcc setup build && ninja -C build
         ln -sf pinfold build/agent-shell # for `hook install` of a program that is not installed
         helpers
+        : >build/.built # for ./pinfold: younger than all that was built
         ;;
     host)
         # With what a debugger shows besides lines it takes longer to compile and to link.
