@@ -88,6 +88,7 @@ test rsync rsync
 test zip zip
 test unzip unzip
 test xz-utils xz
+test zstd zstd
 test less less
 test vim-tiny vi
 test sudo sudo
@@ -101,6 +102,7 @@ test inotify-tools inotifywait
 test qemu-system-x86 qemu-system-x86_64
 test busybox-static busybox
 test docker.io dockerd
+test docker-cli,docker.io docker
 test podman podman
 test runc runc
 test uidmap newuidmap
