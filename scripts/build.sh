@@ -7,8 +7,15 @@
 # With CI=true what is built for tests has only lines for a debugger, and host is not optimized: compiling takes half the time, and the product and
 # arm64's tests are optimized.
 # Without a word: the product. A folder that exists is brought up to date. PINFOLD_WERROR=1 makes warnings errors, from then on.
+# As root, another user's tree is built as that user.
 set -eu
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/owner.sh
+. scripts/owner.sh
+if [ -n "$owner" ]; then
+    as_owner scripts/build.sh "$@"
+    exit
+fi
 
 # With what a debugger shows besides lines it takes longer to compile and to link.
 if [ "${CI-}" = true ]; then quick='-Dc_args=-g1'; else quick=; fi
@@ -29,6 +36,10 @@ cmocka() {
 setup() { # folder, meson options ...
     folder=$1
     shift
+    if [ -e "$folder" ] && [ ! -w "$folder" ]; then
+        echo "build.sh: error: '$PWD/$folder' was built by $(stat -c %U "$folder"), and is not writable for $(id -un 2>/dev/null || id -u); remove it: sudo rm -r '$PWD/$folder'" >&2
+        exit 1
+    fi
     if [ -f "$folder/build.ninja" ]; then
         if [ "${PINFOLD_WERROR-}" = 1 ] && [ ! -e "$folder/.werror" ]; then
             meson configure "$folder" -Dwerror=true
@@ -86,6 +97,7 @@ for what in "${@:-product}"; do
         CC=musl-gcc setup build && ninja -C build
         ln -sf pinfold build/agent-shell # for `hook install` of a program that is not installed
         helpers
+        : >build/.built # for ./pinfold: younger than all that was built
         ;;
     host)
         # shellcheck disable=SC2086 # a word or none

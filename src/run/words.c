@@ -71,7 +71,7 @@ static void header_limits(const struct limits *l, struct buf *out)
         comma = ", ";
     }
     if (l->processes.asked && l->processes.value != LIMIT_NONE) {
-        buf_printf(out, "%s%" PRIu64 " processes", comma, l->processes.value);
+        buf_printf(out, "%s%" PRIu64 " process%s", comma, l->processes.value, l->processes.value == 1 ? "" : "es");
         comma = ", ";
     }
     if (l->disk.asked && l->disk.value != LIMIT_NONE) {
@@ -328,7 +328,7 @@ static void session_limit(const struct box_result *r, struct buf *out)
     const char *flag = r->limit == BOX_LIMIT_PROCESSES ? "pids" : box_limit_name(r->limit);
     buf_printf(out, "%s: the session exceeded its limit of ", box_limit_name(r->limit));
     if (r->limit == BOX_LIMIT_PROCESSES)
-        buf_printf(out, "%" PRIu64 " processes", r->session_limit);
+        buf_printf(out, "%" PRIu64 " process%s", r->session_limit, r->session_limit == 1 ? "" : "es");
     else
         buf_amount(out, r->session_limit);
     buf_text(out, " and was stopped, with this command; start it again with a higher limit: pinfold session start '");

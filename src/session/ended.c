@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,10 +21,11 @@
 #include "session/storage.h"
 #include "sys/poll.h"
 
-#define OVER_TRIES       1000  /* of 10 ms */
-#define REBIND_TRIES     1000  /* of 10 ms */
-#define STOP_PATIENCE_MS 60000 /* longer than a box may take to end (supervisor/loop.c) */
-#define STOPPED_MS       5000  /* then one that is still stopped, by a tracer, is waited for no longer */
+#define OVER_TRIES         1000  /* of 10 ms */
+#define REBIND_TRIES       1000  /* of 10 ms */
+#define STOP_PATIENCE_MS   60000 /* longer than a box may take to end (supervisor/loop.c) */
+#define STOPPED_MS         5000  /* then one that is still stopped, by a tracer, is waited for no longer */
+#define ANSWER_PATIENCE_MS 10000
 
 const char *session_shown(const struct session_place *p, char room[80])
 {
@@ -112,10 +114,16 @@ int session_gone(const struct session_place *p, struct arena *mem, struct err *e
     return -ESTALE;
 }
 
-static void moment(long ms)
+/* Until what the descriptor stands for has ended, or has something to read. */
+static int wait_for_end(int pidfd, int ms)
 {
-    const struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-    (void)nanosleep(&t, NULL);
+    struct pollfd p = {.fd = pidfd, .events = POLLIN};
+    const struct timespec patience = {ms / 1000, ms % 1000 * 1000000};
+    int n;
+    do
+        n = sys_poll(&p, 1, &patience);
+    while (n == -EINTR);
+    return n == 1 ? 0 : -ETIMEDOUT;
 }
 
 /*
@@ -144,9 +152,8 @@ int session_rebind(const struct session_place *p, struct arena *mem, bool locked
     int fd = -ESTALE;
     for (int i = 0; i < REBIND_TRIES && fd < 0; i++) {
         /* Again now and then: it may have vanished anew. */
-        if (i % 10 == 0 && sys_pidfd_kill(owner, SIGUSR1) < 0)
+        if ((i % 10 == 0 && sys_pidfd_kill(owner, SIGUSR1) < 0) || wait_for_end(owner, 10) == 0)
             return -ESTALE;
-        moment(10);
         fd = place_connect(p);
     }
     return fd;
@@ -163,15 +170,13 @@ int session_connect(const struct session_place *p, struct arena *mem, int *ret, 
     return 0;
 }
 
-static int wait_for_end(int pidfd, int ms)
+bool session_serves(int fd)
 {
-    struct pollfd p = {.fd = pidfd, .events = POLLIN};
-    const struct timespec patience = {ms / 1000, ms % 1000 * 1000000};
-    int n;
-    do
-        n = sys_poll(&p, 1, &patience);
-    while (n == -EINTR);
-    return n == 1 ? 0 : -ETIMEDOUT;
+    const struct keep_request any = {.op = KEEP_DENIALS, .number = UINT64_MAX};
+    struct err ignored = {0};
+    char first;
+    return ask_send(fd, any, STR(""), NULL, 0, &ignored) == 0 &&
+           (wait_for_end(fd, ANSWER_PATIENCE_MS) < 0 || recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0);
 }
 
 int session_end(const struct session_place *p, struct arena *mem, struct err *e)

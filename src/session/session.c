@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "backends/engine.h"
+#include "survey/owner.h"
 #include "survey/survey.h"
 #include "run/planned.h"
 #include "run/layer/cow.h"
@@ -86,7 +87,10 @@ static int look_for(struct pinfold_session *s, const struct pinfold_policy *poli
         fd = session_rebind(&s->place, s->mem, locked);
     if (fd < 0)
         return 0;
+    const bool serves = session_serves(fd);
     (void)close(fd);
+    if (!serves)
+        return 0;
     int r = session_take_record(s, e);
     if (r == 0 && s->record.revision != KEEP_REVISION)
         *ret = OTHER_VERSION;
@@ -102,6 +106,8 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
 {
     char name[80];
     const int recreate = o->recreate;
+    struct record before;
+    struct err ignored = {0};
     int found, r = look_for(s, policy, o, true, &found, e);
     if (r < 0 || found == FOUND)
         return r;
@@ -128,7 +134,8 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
     if (!utf8_valid(str_of(s->place.name)))
         return err_say(e, ERR_POLICY, "a session's name must be UTF-8; '%s' is not", session_shown(&s->place, name));
     r = planned_file_limit(e);
-    if (r == 0 && found != NOT_THERE)
+    /* Also one that is ending: a stop may have been killed before it has. */
+    if (r == 0 && (found != NOT_THERE || record_read(&s->place, s->mem, &before, &ignored) == 0))
         r = session_end(&s->place, s->mem, e);
     if (r == 0)
         r = session_begin(policy, &s->place, o, lock, e);
@@ -211,7 +218,8 @@ int pinfold_session_open(const struct pinfold_session_options *options, struct p
     if (!s)
         return tell(error, &e, r < 0 ? r : -EINVAL);
     r = session_take_record(s, &e);
-    if (r == -ENOENT || (r == 0 && !record_is_alive(&s->record))) {
+    /* Not record_is_alive(): if this is another boot's process of these very numbers, nobody answers at the socket. */
+    if (r == -ENOENT || (r == 0 && !process_lives(s->record.pid, s->record.start))) {
         r = session_gone(&s->place, s->mem, &e);
         r = r == -ESTALE ? -ENOENT : r;
     } else if (r == 0 && s->record.revision != KEEP_REVISION) {

@@ -31,6 +31,8 @@ int session_take_record(struct pinfold_session *s, struct err *e);
 /* Forks the session daemon, no child of ours, and waits for its word. The lock is held by the caller. */
 int session_begin(struct pinfold_policy *policy, const struct session_place *p, const struct pinfold_session_options *o,
                   int lock, struct err *e);
+/* Of a connected session: one whose box is ending answers nobody. One that is stopped, has no time, or refuses the question, lives. */
+bool session_serves(int fd);
 /* Ends the session daemon that the record names; 0 also when there is none (any more). */
 int session_end(const struct session_place *p, struct arena *mem, struct err *e);
 /* The limit that ended a session. */

@@ -75,6 +75,9 @@ static int look_at(struct guard *g, int base, char path[PATH_MAX], const struct 
     auto_fd int named = name_it(base, path, how, &st);
     if (named < 0)
         return named;
+    if (S_ISSOCK(st.mode) || S_ISFIFO(st.mode)) /* a bubblewrap that would mount it ends by this */
+        (void)deny(g, DENIAL_MOUNT, NULL, str_of(path),
+                   "a socket or FIFO by itself cannot be named by openat2 in a box: mount the directory that it is in");
     if (is_of_a_process(g, named) || !may_read(named, &st) || (!(how->flags & O_PATH) && !S_ISDIR(st.mode)))
         return -ENOSYS;
     int no = names_lock(g, false);
