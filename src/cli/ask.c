@@ -93,10 +93,15 @@ bool no_words(const struct ask *a)
     return a->n_words == 0;
 }
 
+static bool is_flag_of(const struct own_flag *f, enum verb_id verb)
+{
+    return f->verbs & verb && verb_takes(verb_name(verb), f->name);
+}
+
 static const struct own_flag *find_own(enum verb_id verb, struct str name, char letter)
 {
     for (const struct own_flag *f = own_flags; f->name; f++) {
-        if ((f->verbs & verb) && (letter ? f->letter == letter : str_is(name, f->name)))
+        if (is_flag_of(f, verb) && (letter ? f->letter == letter : str_is(name, f->name)))
             return f;
     }
     return NULL;
@@ -127,7 +132,7 @@ static void unknown_flag(enum verb_id verb, struct str name)
         }
     }
     for (const struct own_flag *f = own_flags; f->name; f++) {
-        unsigned d = f->verbs & verb ? str_distance(name, str_of(f->name)) : 99;
+        unsigned d = is_flag_of(f, verb) ? str_distance(name, str_of(f->name)) : 99;
         if (d < best) {
             best = d;
             nearest = f->name;
@@ -138,8 +143,8 @@ static void unknown_flag(enum verb_id verb, struct str name)
     else if (nearest)
         complain("'%s' has no option --%.*s; did you mean --%s?", verb_name(verb), (int)name.n, name.p, nearest);
     else
-        complain("'%s' has no option --%.*s; see: pinfold %s --help=all", verb_name(verb), (int)name.n, name.p,
-                 verb_name(verb));
+        complain("'%s' has no option --%.*s; see: pinfold %s --help%s", verb_name(verb), (int)name.n, name.p,
+                 verb_name(verb), verb & VERBS_WITH_POLICY ? "=all" : "");
 }
 
 static void unknown_letter(enum verb_id verb, struct str name)

@@ -130,6 +130,8 @@ extern const struct verb verbs[]; /* ended by a NULL name */
 const struct verb *verb_find(const char *name);
 /* Whether the verb of this name takes an option that the verbs of its kind have. */
 bool verb_has(const char *verb, const char *option);
+/* The same for a project's verbs alone, which are told of any other option that they do not have it. */
+bool verb_takes(const char *verb, const char *option);
 extern const char *verb_said; /* the word on the command line, where several share an id */
 
 /* A flag of the command line, not of the policy. */

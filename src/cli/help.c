@@ -85,11 +85,19 @@ static void policy_lines(bool all)
     }
 }
 
+static void verb_lines(void)
+{
+    char left[96];
+    for (const struct verb *v = verbs; v->name; v++) {
+        snprintf(left, sizeof left, "%-10s %s", v->name, v->usage);
+        printf("  %-42s %s\n", left, v->sentence);
+    }
+}
+
 static void help_all(void)
 {
     printf("pinfold %s: run a command in a box\n\n", pinfold_version());
-    for (const struct verb *v = verbs; v->name; v++)
-        printf("  %-10s %-28s %s\n", v->name, v->usage, v->sentence);
+    verb_lines();
     printf("\nOptions of run, shell, explain and policy, each also a key of the policy:\n");
     policy_lines(true);
     printf("\nOptions of the command line:\n");
@@ -100,8 +108,7 @@ static void help_short(void)
 {
     printf("pinfold runs a command in a box. The current directory is writable, the rest is\nread-only, credentials "
            "are hidden, there is no network, and limits apply.\n\n");
-    for (const struct verb *v = verbs; v->name; v++)
-        printf("  %-10s %-28s %s\n", v->name, v->usage, v->sentence);
+    verb_lines();
     printf("\nOften used: --rw PATH --ro PATH --hide PATH --net none|allow|host\n"
            "  --memory 512M --cpus 50%% --timeout 60s --profile NAME --json -q\n"
            "All options: pinfold --help=all. Example: pinfold run -- npm test\n"

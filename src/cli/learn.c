@@ -128,7 +128,7 @@ static int check_line(const struct ask *a, bool terminal, unsigned *ret_passes)
     else if (a->write && !a->answers && !terminal)
         complain("--write adds only what was allowed: answer at a terminal, or with --answers FILE");
     else if ((a->write || a->shrink) && (a->no_layers || a->text))
-        complain("--write and --shrink are about the project's policy, which %s leaves out",
+        complain("--write and --shrink work on the project's policy, which is ignored with %s",
                  a->text ? "--policy-text" : "--no-layers");
     else
         return STATUS_YES;

@@ -5,21 +5,22 @@
 #include "base/str.h"
 #include "cli/cli.h"
 
-static const char *const session_parts[] = {"start [OPTIONS] NAME",
-                                            "start it (if it has ended, as before), or find it; options as for run",
-                                            "list [--json|--names]",
-                                            "all of them",
-                                            "show [--json] NAME",
-                                            "show one: policy, commands, storage",
-                                            "stop NAME...",
-                                            "stop it; its storage is kept for the next start",
-                                            "rm NAME...",
-                                            "stop it and delete it with its storage",
-                                            "prune [--dry-run] [--json]",
-                                            "remove what owners that have exited left behind, or list it",
-                                            "update NAME [--allow HOST] [--deny HOST]",
-                                            "add rules to its network",
-                                            NULL};
+static const char *const session_parts[] = {
+    "start [OPTIONS] NAME",
+    "start a session, or use the one that runs; one that has ended starts as before; options as for run",
+    "list [--json|--names]",
+    "list all sessions",
+    "show [--json] NAME",
+    "show one: policy, commands, storage",
+    "stop NAME...",
+    "stop it; its storage is kept for the next start",
+    "rm NAME...",
+    "stop it and delete it with its storage",
+    "prune [--dry-run] [--json]",
+    "remove what owners that have exited left behind, or list it",
+    "update NAME [--allow HOST] [--deny HOST]",
+    "allow or deny more hosts",
+    NULL};
 static const char *const job_parts[] = {"list SESSION",
                                         "list its jobs",
                                         "attach SESSION JOB",
@@ -59,16 +60,16 @@ static const char *const agent_parts[] = {"list [--json]",
 static const char *const hook_parts[] = {"install [--managed] [--dry-run] AGENT",
                                          "run its shell commands in the box of its project from now on",
                                          "remove [--managed] [--dry-run] AGENT",
-                                         "take that back",
+                                         "undo that",
                                          "status AGENT",
                                          "say whether it is in force, also in this directory",
                                          NULL};
 static const char *const volume_parts[] = {"[list]",
-                                           "list what is kept, and volumes of agent-sandbox",
+                                           "list what is kept, and agent-sandbox's volumes",
                                            "rm [--force] NAME",
                                            "remove one",
                                            "import [--branch B] [--dry-run] [PATH]",
-                                           "take over what volumes of agent-sandbox have for the project",
+                                           "import what agent-sandbox's volumes have for the project",
                                            NULL};
 static const char *const why_parts[] = {"read|write|create|exec PATH",
                                         "an act on a file; a program's name is looked up in the box's PATH",
@@ -83,52 +84,49 @@ const struct verb verbs[] = {
     {VERB_SHELL, "shell", "[PATH] [--branch B] [OPTIONS]", "start a shell in a box (also plain `pinfold`)", NULL},
     {VERB_INIT, "init", "[PATH] [--engine E] [--force]", "write a policy for the project in PATH", NULL},
     {VERB_PROJECT, "start", "[PATH] [--branch B]", "start the project's session, or find the running one", NULL},
-    {VERB_PROJECT, "stop", "[PATH] [--branch B]", "stop it; its history is kept", NULL},
+    {VERB_PROJECT, "stop", "[PATH] [--branch B]", "stop the project's session; its history is kept", NULL},
     {VERB_PROJECT, "checkout", "BRANCH [PATH]", "make or renew a branch's worktree for its box", NULL},
     {VERB_PROJECT, "rm", "[PATH] [--branch B] [--force]", "remove the boxes of a project or of a branch", NULL},
     {VERB_PROJECT, "list", "[--json]", "list projects, their branches and sessions", NULL},
-    {VERB_PROJECT, "volume", "[list|rm NAME|import [PATH]]", "list what is kept for projects, remove some of it",
-     volume_parts},
-    {VERB_PROJECT, "build-base", "[base|budgie] [OPTIONS]", "build the image that projects' images begin with", NULL},
+    {VERB_PROJECT, "volume", "[list|rm NAME|import [PATH]]", "list or remove what is kept for projects", volume_parts},
+    {VERB_PROJECT, "build-base", "[base|budgie] [OPTIONS]", "build the base image of projects' images", NULL},
     {VERB_PROJECT, "build", "[PATH] [--base-tag TAG]", "build the project's image", NULL},
     {VERB_PROJECT, "image", "check IMAGE|./DOCKERFILE", "say what an image lacks for boxes and agents", image_parts},
     {VERB_SESSION, "session", "start|list|show|stop|rm|...", "manage sessions, which are boxes that stay",
      session_parts},
     {VERB_EXEC, "exec", "[OPTIONS] SESSION COMMAND...", "run a command in a session", NULL},
-    {VERB_JOB, "job", "list|attach|output|kill SESSION", "manage its background commands", job_parts},
+    {VERB_JOB, "job", "list|attach|output|kill SESSION", "manage a session's background commands", job_parts},
     {VERB_DIFF, "diff", "[LAYER] [PATH...]", "show what a layer changes (run --cow)", NULL},
     {VERB_APPLY, "apply", "[LAYER] PATH...|--all|-p", "apply changes of a layer to the workspace", NULL},
-    {VERB_UNDO, "undo", "[LAYER] [PATH...]", "take the last apply back", NULL},
-    {VERB_LAYERS, "layers", "[prune [--older-than T]]", "list layers, their state and size; remove those done with",
-     NULL},
+    {VERB_UNDO, "undo", "[LAYER] [PATH...]", "undo the last apply", NULL},
+    {VERB_LAYERS, "layers", "[prune [--older-than T]]", "list layers, their state and size; remove old ones", NULL},
     {VERB_DISCARD, "discard", "[LAYER]", "remove a layer and its changes", NULL},
     {VERB_CAT, "cat", "SESSION:/PATH...", "print a session's files", NULL},
-    {VERB_WRITE, "write", "SESSION:/PATH", "replace one with standard input", NULL},
+    {VERB_WRITE, "write", "SESSION:/PATH", "replace a session's file with standard input", NULL},
     {VERB_CP, "cp", "FROM TO", "copy files into or out of a session", NULL},
     {VERB_LS, "ls", "SESSION:/PATH", "list a directory of a session", NULL},
     {VERB_PATH, "path", "to-box|to-host SESSION PATH", "translate a path between host and box", NULL},
     {VERB_START, "claude", "[OPTIONS] [--] [ARG...]",
      "start Claude Code in a box; also codex, gemini, opencode, copilot, qwen", NULL},
-    {VERB_START, "login", "[OPTIONS] NAME [ARG...]",
-     "log in to an agent, in a box; you are asked before the login is kept", NULL},
-    {VERB_AGENT, "agent", "list|run|merge|prepare", "agents by name: start them, merge their settings", agent_parts},
+    {VERB_START, "login", "[OPTIONS] NAME [ARG...]", "log in to an agent, in a box; asks before it keeps the login",
+     NULL},
+    {VERB_AGENT, "agent", "list|run|merge|prepare", "list and start agents by name, merge their settings", agent_parts},
     {VERB_AGENT, "agent-init-config", "NAME [--auth] [--force]",
-     "write what an agent's boxes here begin with; also codex-init-config", NULL},
-    {VERB_AGENT, "agent-logout", "NAME", "remove its login from boxes here; also codex-logout", NULL},
-    {VERB_AGENT, "codex-init-config", "[--auth] [--force]", "agent-init-config codex", NULL},
-    {VERB_AGENT, "codex-logout", "", "agent-logout codex", NULL},
-    {VERB_HOOK, "hook", "install|remove|status AGENT", "put the commands of an agent that stays outside into boxes",
+     "write the settings that an agent's boxes here start with; also codex-init-config", NULL},
+    {VERB_AGENT, "agent-logout", "NAME", "remove an agent's login from boxes here; also codex-logout", NULL},
+    {VERB_AGENT, "codex-init-config", "[--auth] [--force]", "the same as agent-init-config codex", NULL},
+    {VERB_AGENT, "codex-logout", "", "the same as agent-logout codex", NULL},
+    {VERB_HOOK, "hook", "install|remove|status AGENT", "make an agent on the host run its commands in boxes",
      hook_parts},
-    {VERB_EXPLAIN, "explain", "[OPTIONS] [-- COMMAND]", "show what would be done, and by what", NULL},
+    {VERB_EXPLAIN, "explain", "[OPTIONS] [-- COMMAND]", "show what a box would allow, and which rule says so", NULL},
     {VERB_WHY, "why", "[OPTIONS] ACTION TARGET", "say whether a box may do something, and why", why_parts},
     {VERB_LEARN, "learn", "[OPTIONS] [--] COMMAND...", "run a command and print the rules that it needed", NULL},
     {VERB_SHOW_RUN, "show-run", "[OPTIONS] [-- COMMAND]", "print the engine's own command line", NULL},
-    {VERB_DOCTOR, "doctor", "[--verify] [--json] [DIR]", "check what works here and what git runs in DIR; attack a box",
-     NULL},
+    {VERB_DOCTOR, "doctor", "[--verify] [--json] [DIR]",
+     "check what works here and what git would run in DIR; attack test boxes", NULL},
     {VERB_POLICY, "policy", "check|print|schema|convert", "check, print and convert policies", policy_parts},
-    {VERB_TRUST, "trust", "[--remove] PATH", "allow a project's policy to loosen", NULL},
-    {VERB_LOG, "log", "[-f] [--session S] [--since T] [--verify] [--head]", "print what was denied, as JSON lines",
-     NULL},
+    {VERB_TRUST, "trust", "[--remove] PATH", "let a project's policy allow more than yours", NULL},
+    {VERB_LOG, "log", "[-f] [--since T] [OPTIONS]", "print what was denied, as JSON lines", NULL},
     {VERB_MCP, "mcp", "[OPTIONS]", "serve boxes to a model, over MCP", NULL},
     {VERB_COMPLETION, "completion", "bash|zsh|fish", "print completion for a shell", NULL},
     {VERB_VERSION, "version", "", "print the version", NULL},
@@ -251,7 +249,7 @@ const struct own_flag own_flags[] = {
     {0, "head", NULL, VERB_LOG, "Print one word that stands for the log's present content; keep it elsewhere."},
     {0, "head-was", "WORD", VERB_LOG,
      "With --verify: also find out whether the log was cut off or rewritten since --head printed WORD."},
-    {0, "last", NULL, VERB_WHY, "Answer for the last refusal in this workspace that the audit log has."},
+    {0, "last", NULL, VERB_WHY, "Explain the last refusal in this workspace that is in the audit log."},
     {0, "passes", "N", VERB_LEARN, "Run the command at most this many times; default 5."},
     {0, "answers", "FILE", VERB_LEARN,
      "Answer with the lines of FILE: allow RULE, deny RULE, with patterns; what neither matches stays refused."},
@@ -277,30 +275,57 @@ const struct own_flag own_flags[] = {
     {'h', "help", "all", ~0u, "Print help; --help=all: every option."},
     {0, NULL, NULL, 0, NULL}};
 
-/* Verbs of one kind share their line of options; these have no use for some of them. */
+/* The options of a project's verbs, each besides --help. */
+enum { TAKES_MOST = 9 };
 static const struct {
-    const char *verb, *options[5];
-} without[] = {{"start", {"force", "json", "names", "dry-run"}},
-               {"stop", {"force", "json", "names", "dry-run"}},
-               {"checkout", {"branch", "force", "json", "names", "dry-run"}},
-               {"rm", {"json", "names", "dry-run"}},
-               {"list", {"branch", "force", "dry-run"}},
-               {"login", {"cow", "cow-from", "unattended", "json"}},
+    const char *verb, *options[TAKES_MOST];
+} of_project[] = {{"start", {"branch", "build", "base-tag"}},
+                  {"stop", {"branch"}},
+                  {"checkout", {NULL}},
+                  {"rm", {"branch", "force"}},
+                  {"list", {"json", "names"}},
+                  {"volume", {"branch", "dry-run", "force", "json", "names"}},
+                  {"build-base",
+                   {"engine", "tag", "base-image", "build-arg", "network", "claude-code-version", "codex-version",
+                    "git-delta-version", "ast-grep-version"}},
+                  {"build", {"engine", "base-tag", "build-arg", "network"}},
+                  {"image", {"engine", "agent", "json"}}};
+
+/* Other verbs of one kind share their options; these have no use for some of them. */
+static const struct {
+    const char *verb, *options[4];
+} without[] = {{"login", {"cow", "cow-from", "unattended", "json"}},
                {"agent", {"auth", "force"}},
                {"agent-init-config", {"json"}},
                {"codex-init-config", {"json"}},
                {"agent-logout", {"auth", "force", "json"}},
                {"codex-logout", {"auth", "force", "json"}}};
 
+static bool is_among(const char *option, const char *const *options, size_t most)
+{
+    for (size_t k = 0; k < most && options[k]; k++) {
+        if (same(options[k], option))
+            return true;
+    }
+    return false;
+}
+
+bool verb_takes(const char *verb, const char *option)
+{
+    for (size_t i = 0; i < sizeof of_project / sizeof *of_project; i++) {
+        if (same(of_project[i].verb, verb))
+            return same(option, "help") || is_among(option, of_project[i].options, TAKES_MOST);
+    }
+    return true;
+}
+
 bool verb_has(const char *verb, const char *option)
 {
     for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
-        for (size_t k = 0; same(without[i].verb, verb) && k < 5 && without[i].options[k]; k++) {
-            if (same(without[i].options[k], option))
-                return false;
-        }
+        if (same(without[i].verb, verb) && is_among(option, without[i].options, 4))
+            return false;
     }
-    return true;
+    return verb_takes(verb, option);
 }
 
 const char *verb_said;

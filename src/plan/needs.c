@@ -132,7 +132,7 @@ static features can_here(struct making *m, const char **why)
         can & F(CGROUP_LIMITS)) {
         can &= ~F(CGROUP_LIMITS);
         why[FEATURE_CGROUP_LIMITS] =
-            "no control group holds processor time here: the box is stopped and continued instead";
+            "no control group can limit processor time here: the box is stopped and continued instead";
     }
     can = can_catch(m, can, why);
     features judged = F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH) | (m->n_reads ? F(HIDES) : 0);

@@ -380,7 +380,7 @@ static int begin_checker(struct checker *c, char **words, char *why, size_t room
     if (r == 0)
         r = checks_begin_moves(c->top, words[0], c->git, words[1], c->options, &c->rules, &c->checks, why, room);
     if (r == 0 && c->checks.n_options == PROJECT_OPTIONS) { /* one that makes the box smaller may be missing */
-        snprintf(why, room, "more than %d options of which the boxes of hooks need to know", PROJECT_OPTIONS - 1);
+        snprintf(why, room, "more than %d options that boxes of hooks need, too", PROJECT_OPTIONS - 1);
         r = -E2BIG;
     }
     return r;

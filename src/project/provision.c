@@ -294,7 +294,7 @@ int branch_remove(const struct branch_ask *a)
     if (r == 0 && !a->look)
         branch_forget(&p.shelf, p.box.word);
     else if (r == -EBUSY)
-        (void)refuse(a, EBUSY, "branch '%s' has %s; push them, or remove it with all that with: --force", a->branch,
+        (void)refuse(a, EBUSY, "branch '%s' has %s; push them, or remove them with the branch: --force", a->branch,
                      said + strspn(said, " "));
     else if (said[0])
         (void)refuse(a, EIO, "cannot remove branch '%s': %s", a->branch, said);

@@ -301,11 +301,11 @@ int engine_after(const struct pinfold_policy *p, const struct plan_ask *ask, con
         if (!later || prepare_for(p, engines[i], ask, false, &other, &ignored) < 0)
             continue;
         prepared_free(&other);
-        return err_hint(
-            e, r,
-            "%s was the first engine that could enforce the policy; %s can, too, and is not tried by itself "
-            "because its images are its own: --engine %s",
-            failed->name, engines[i]->name, engines[i]->name);
+        return err_hint(e, r,
+                        "%s was the first engine that could enforce the policy; %s can, too, but has images of its own "
+                        "and has to be "
+                        "chosen: --engine %s",
+                        failed->name, engines[i]->name, engines[i]->name);
     }
     return r;
 }

@@ -40,7 +40,8 @@ int session_take_record(struct pinfold_session *s, struct err *e)
     if (no < 0)
         return no;
     const struct limit none = {.value = LIMIT_NONE};
-    s->limits = (struct limits){none, none, none, none, none, none, none, none};
+    for (struct limit *l = &s->limits.memory; l <= &s->limits.open_files; l++)
+        *l = none;
     s->limits.timeout.value = r->timeout_ms;
     s->limits.grace.value = r->grace_ms;
     s->limits.output.value = r->output;

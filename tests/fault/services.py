@@ -22,7 +22,8 @@ import pf  # noqa: E402
 import client  # noqa: E402
 
 QUIET = 60 if os.environ.get("PINFOLD_TEST_ALL") == "1" else 15  # tries that met no failure in a row that end the search
-FIRST_BY = 150  # the first calls of a program are often such as may fail: one that matters comes by then
+FIRST_BY = 150  # the first calls of a program are often such as may fail: one that matters comes by then,
+LEAST = 60  # and others after a row of such
 SECRET = "what nobody inside may read"
 COMMAND = "echo \"$(cat hidden 2>/dev/null)|$(curl -sS -m 20 --noproxy '*' http://127.0.0.1:{} 2>/dev/null)|$?|$(curl -sS -m 20 --noproxy '*' http://127.0.0.1:{} 2>/dev/null)|$?\""
 
@@ -166,7 +167,7 @@ def told(path):
 def search(name, place, attempt, tally):
     nth, quiet, failed, wrong = 0, 0, 0, []
     before = pf.temp_names(), pf.cgroups()
-    while (quiet < QUIET or (not failed and nth < FIRST_BY)) and len(wrong) < 5:
+    while (quiet < QUIET or nth < (LEAST if failed else FIRST_BY)) and len(wrong) < 5:
         nth += 1
         pids = set(pf.children())
         for file in (place.failed, place.failed + ".count"):

@@ -538,37 +538,10 @@ static int stop(struct ask *a, const char *real)
     return a->branch || project_is(real) ? status : STATUS_USAGE;
 }
 
-/* Options that only some of these verbs have. */
-static bool options_fit(const struct ask *a)
-{
-    static const struct {
-        const char *verb;
-        bool branch, force, json, names;
-    } of[] = {{"start", true, false, false, false},      {"stop", true, false, false, false},
-              {"rm", true, true, false, false},          {"checkout", false, false, false, false},
-              {"list", false, false, true, true},        {"volume", true, true, true, true},
-              {"image", false, false, true, false},      {"build", false, false, false, false},
-              {"build-base", false, false, false, false}};
-    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
-        if (!same(of[i].verb, verb_said))
-            continue;
-        const char *wrong = a->branch && !of[i].branch                 ? "branch"
-                            : a->force && !of[i].force                 ? "force"
-                            : a->json && !of[i].json                   ? "json"
-                            : a->names && !of[i].names                 ? "names"
-                            : a->dry_run && !same(verb_said, "volume") ? "dry-run"
-                                                                       : NULL;
-        if (wrong)
-            complain("'%s' has no option --%s; see: pinfold %s --help", verb_said, wrong, verb_said);
-        return !wrong;
-    }
-    return true;
-}
-
 int verb_project(struct ask *a)
 {
     char real[PATH_MAX];
-    if (!options_fit(a) || !image_said_fits(a))
+    if (!image_said_fits(a))
         return STATUS_USAGE;
     if (same(verb_said, "image") || same(verb_said, "build-base") || same(verb_said, "build"))
         return verb_image(a);

@@ -415,6 +415,14 @@ static int session_update(struct ask *a)
     return status;
 }
 
+static void unknown_action(const char *verb, const char *actions, const struct ask *a)
+{
+    if (a->n_words)
+        complain("%s: unknown action '%s'; it is %s", verb, a->words[0], actions);
+    else
+        complain("%s: missing argument: %s", verb, actions);
+}
+
 int verb_session(struct ask *a)
 {
     static const struct {
@@ -436,7 +444,7 @@ int verb_session(struct ask *a)
     if (a->n_words && same(a->words[0], "exec"))
         complain("session exec: a command runs in a session with: pinfold exec NAME -- COMMAND");
     else
-        complain("session %s: one of start, list, show, stop, rm, prune, update", a->n_words ? a->words[0] : "what");
+        unknown_action("session", "start, list, show, stop, rm, prune or update", a);
     return STATUS_USAGE;
 }
 
@@ -568,6 +576,6 @@ int verb_job(struct ask *a)
         pinfold_session_free(j.session);
         return status;
     }
-    complain("job %s: one of list, attach, output, kill", a->n_words ? a->words[0] : "what");
+    unknown_action("job", "list, attach, output or kill", a);
     return STATUS_USAGE;
 }

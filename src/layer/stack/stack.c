@@ -16,7 +16,7 @@ int stack_open(const char *state, const struct layer *l, struct arena *mem, stru
         struct err none = {0};
         const size_t i = ret->n;
         if (i == LAYER_STACK_MAX)
-            return err_hint(e, err_say(e, ERR_REFUSED, "more than %d layers stand on each other", LAYER_STACK_MAX),
+            return err_hint(e, err_say(e, ERR_REFUSED, "more than %d layers are stacked", LAYER_STACK_MAX),
                             "apply the lower ones, then begin with a new layer");
         int r = layer_open(state, above->from, "/", mem, &ret->layers[i], &none);
         if (r == 0 && !same(ret->layers[i].id, above->from)) {

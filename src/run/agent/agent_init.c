@@ -136,11 +136,11 @@ static int import(struct starting *s, struct buf *said, struct err *e)
 {
     int r = agent_layers_do(&s->layers, AGENT_IMPORT, NULL, said, e);
     if (r == -EBADMSG)
-        return err_say(
-            e, ERR_POLICY,
-            "the login of %s on this machine is not what it should be: a regular file with a JSON object, of 16 "
-            "MiB at most; nothing was changed",
-            s->agent.title);
+        return err_say(e, ERR_POLICY,
+                       "the login of %s on this machine cannot be read: it must be a regular file with a JSON object, "
+                       "of 16 MiB at "
+                       "most; nothing was changed",
+                       s->agent.title);
     if (r < 0)
         return r;
     const char *mark = arena_printf(s->mem, "%s/" STARTING_LOGGED_OUT, s->layer);
