@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "sys/own_dirs.h"
+#include "user/own_dirs.h"
 #include "sys/remove.h"
 #include "base/fd.h"
 #include "base/buf.h"

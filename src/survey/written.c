@@ -14,7 +14,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "sys/file.h"
-#include "sys/own_dirs.h"
+#include "user/own_dirs.h"
 
 enum { LINKS = 40 /* as many as the kernel follows */, MONTH = 30 * 24 * 3600, ROOM = PATH_MAX + 64 };
 
