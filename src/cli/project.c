@@ -90,8 +90,11 @@ static void tell_dangers(int dir, const char *real)
         if (!pinfold_value_is_true(pinfold_value_get(v, "yours")) && n++ < 2 * MOST_DANGERS)
             danger_run(v, real, &out);
     }
-    if (n > MOST_DANGERS || !pinfold_value_is_true(pinfold_value_get(secrets, "all_looked_at")))
+    if (n > MOST_DANGERS)
         buf_text(&out, "look:  there is more; see: pinfold doctor\n");
+    else if (!pinfold_value_is_true(pinfold_value_get(secrets, "all_looked_at")))
+        buf_text(&out,
+                 "look:  not all files were looked at for credentials that a box could read; see: pinfold doctor\n");
     pinfold_report_free(report);
     printf("%s", buf_cstr(&out));
 }

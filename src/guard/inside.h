@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "git/gitconfig.h"
 #include "guard/guard.h"
-#include "guard/rules/judge.h"
+#include "judge/judge.h"
 #include "sys/file.h"
 #include "sys/notify.h"
 #include "sys/process.h"
@@ -496,6 +496,9 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
 bool verdict_grantable(struct guard *g, const struct object *o);
 /* What that refusal is, with the event of it. */
 int verdict_not_granted(struct guard *g, const struct object *o);
+/* A second name of a file that is guarded or hidden under its first (rules of fixed place only, as others cannot be
+   listed). */
+int verdict_identity(struct guard *g, const struct sys_stat *st, enum denial_action action, struct str path);
 int verdict_link(struct guard *g, const struct object *from, const struct place *to);
 bool verdict_exclusive(const struct place *p); /* the place matters to repositories: take the name lock exclusively */
 

@@ -165,8 +165,8 @@ static int make_part(const struct layer_trees *t, struct change *c, const char *
     if (r == 0 && !take)
         r = -ENOMEM;
     if (r == 0 && !take_numbers(numbers, s.n, take))
-        return err_say(e, ERR_POLICY, "'%.300s' has %zu hunks; '%.100s' does not name any of them", c->path, s.n,
-                       numbers);
+        return err_say(e, ERR_POLICY, "'%.300s' has %zu hunk%s; '%.100s' does not name any of them", c->path, s.n,
+                       s.n == 1 ? "" : "s", numbers);
     if (r == 0)
         lines_merge(&s.diff, s.hunks, s.n, take, &content);
     if (r == 0)

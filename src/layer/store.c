@@ -24,7 +24,7 @@
 #include "layer/repo/repo.h"
 #include "sys/fd.h"
 #include "sys/file.h"
-#include "sys/own_dirs.h"
+#include "user/own_dirs.h"
 
 #define LAYER_NAME_MAX   64
 #define MAX_LAYER_RECORD (1u << 20)

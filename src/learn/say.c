@@ -80,7 +80,8 @@ static void put_left(const struct learn *l, struct buf *out)
         buf_text(out, left->rule ? "; only its own line in --answers allows it\n" : "\n");
     }
     if (l->not_kept)
-        buf_printf(out, "# and %llu more refusals, which were not kept\n", (unsigned long long)l->not_kept);
+        buf_printf(out, "# and %llu more refusal%s that %s not kept\n", (unsigned long long)l->not_kept,
+                   l->not_kept == 1 ? "" : "s", l->not_kept == 1 ? "was" : "were");
 }
 
 static void put_kept(const struct learn *l, struct buf *out)

@@ -583,7 +583,8 @@ static int check_at_once(const struct checks *c, int in, struct buf *why, struct
                                           .stdout_fd = nothing,
                                           .stderr_fd = nothing,
                                           .capture = 1,
-                                          .capture_max = 65536};
+                                          .capture_max = 65536,
+                                          .leave = 1}; /* the verdict is there when its command has ended */
     struct pinfold_result *result;
     (void)push_rules_words(c->rules, argv + 5);
     int r = pinfold_run(c->policy, &o, &result, error);

@@ -3,13 +3,17 @@
 # does that alone.
 # shellcheck shell=sh disable=SC2154
 [ -e "$repo/.git" ] || exit 0
+s() { [ "$1" = 1 ] || echo s; }
 take_from_host "$repo" 2>/dev/null || :
 if [ "$how" != force ]; then
     commits=0 files=0
     there "refs/heads/$branch" && commits=$(g -C "$repo" rev-list --count "refs/heads/$branch" --not --remotes)
     [ ! -e "$dir/.git" ] || files=$(g -C "$dir" status --porcelain | wc -l)
     if [ "$commits" != 0 ] || [ "$files" != 0 ]; then
-        printf 'has %d commits that neither the checkout nor origin has, and %d changed files\n' "$commits" "$files"
+        has=
+        [ "$commits" = 0 ] || has="$commits commit$(s "$commits") that neither the checkout nor origin has"
+        [ "$files" = 0 ] || has="${has:+$has, and }$files changed file$(s "$files")"
+        printf 'has %s\n' "$has"
         exit 91
     fi
 fi

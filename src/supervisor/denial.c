@@ -176,7 +176,8 @@ static void log_dropped(struct box *b)
 {
     char kind[] = "log", action[] = "dropped", target[64], rule[] = "256 refusals of a run, or of an hour of a session",
          origin[] = "every box", how[] = "limit";
-    snprintf(target, sizeof target, "%zu more refusals", b->result->denials_dropped);
+    snprintf(target, sizeof target, "%zu more refusal%s", b->result->denials_dropped,
+             b->result->denials_dropped == 1 ? "" : "s");
     if (b->result->denials_dropped && b->spec)
         denial_log(b, &(struct denial){kind, action, target, rule, origin, how, 0});
 }

@@ -176,8 +176,8 @@ static void not_seen(struct json *j, const struct box_result *r, const struct bo
         json_text(j, NULL, "ordinary permissions and rlimits");
     }
     if (r->seen_lost) {
-        snprintf(text, sizeof text, "%llu refusals that came faster than they could be reported",
-                 (unsigned long long)r->seen_lost);
+        snprintf(text, sizeof text, "%llu refusal%s that came faster than they could be reported",
+                 (unsigned long long)r->seen_lost, r->seen_lost == 1 ? "" : "s");
         json_text(j, NULL, text);
     }
 }
@@ -252,8 +252,8 @@ static void denials(struct json *j, const struct box_result *r, const struct box
     }
     if (r->events_lost) {
         char text[96];
-        snprintf(text, sizeof text, "%llu network decisions that came faster than they could be reported",
-                 (unsigned long long)r->events_lost);
+        snprintf(text, sizeof text, "%llu network decision%s that came faster than they could be reported",
+                 (unsigned long long)r->events_lost, r->events_lost == 1 ? "" : "s");
         json_text(j, NULL, text);
     }
     json_array_end(j);

@@ -325,6 +325,47 @@ def checkers(s, top):
     return [one for one in found if one[1] not in [pid for pid, _parent in found]]  # not what is about to become a git
 
 
+def is_ready(pid):
+    """Whether this process reads its standard input, and has the four gits that wait beside it."""
+    try:
+        with open(f"/proc/{pid}/syscall", encoding="ascii") as file:
+            reads = file.read().split()[:2] in (["0", "0x0"], ["63", "0x0"])
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return reads and len(file.read().split()) == 4
+    except OSError:
+        return False
+
+
+def fetched_ahead(s, top, session, waits):
+    """The box that waits has what is checked out, and then needs of a commit only what is new in it; much is fetched when it is asked for."""
+    def commit(text):
+        done = s.do(top, "exec", session, "--", "sh", "-ec", text + "; git add r; git commit -qnm 'fix: x'")
+        assert done.status == 0, (text, done.said())
+
+    def ready():
+        verify.wait_for(lambda: is_ready(waits()))
+
+    commit("echo old >r")
+    commit("echo new >r; git repack -adqb")  # git knows by its bitmaps that what is old is there, which no other repository has
+    ready()
+    commit("echo old >r")
+    commit("mkdir sub; head -c 2000 /dev/urandom >sub/one; git add sub")
+    ready()
+    blob = s.git(top, "rev-parse", "HEAD:sub/one")
+    blob = f"{top}/.git/objects/{blob[:2]}/{blob[2:]}"
+    os.rename(blob, top + "/.git/away")  # what has been fetched is not read again
+    commit("echo third >r")
+    os.rename(top + "/.git/away", blob)
+    if not verify.whole(s):
+        return
+    # The host moves the branch meanwhile, to what is more than is fetched before it is asked for.
+    done = pf.run(["sh", "-ec", "head -c 17000000 /dev/zero >large; git add large; t=$(git write-tree); git update-ref refs/heads/main $(git commit-tree -p main -m 'fix: large' $t); rm large"], s.user, top, s.env)
+    assert done.status == 0, done.said()
+    commit("git rm -q --cached large; echo fourth >r")
+    ready()
+    commit("echo fifth >r")
+
+
 def waiting(s, _hand):
     """The box that waits for the next commit: whatever becomes of it, what hooks refuse is refused, and what they pass passes."""
     top = scene(s, "waiting")
@@ -356,6 +397,7 @@ exit $status
     both()
     verify.wait_for(waits)
     both("--amend")
+    fetched_ahead(s, top, session, lambda: waits() and waits()[0][0])
     for end in ("helper", "pid 1"):
         helper, parent = verify.wait_for(waits)[0]
         os.kill(helper if end == "helper" else parent, signal.SIGKILL)

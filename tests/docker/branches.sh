@@ -90,7 +90,7 @@ t_branches() {
     dir=$top pf_rc run -- true
     [ $rc = 125 ] && told 'git.verify: required .*only the engine native' || { echo "a box that writes the repository: status $rc" && return; }
     dir=$top pf_rc rm
-    [ $rc = 1 ] && told 'has 1 commits that neither' || { echo "rm of what is nowhere else: status $rc" && return; }
+    [ $rc = 1 ] && told 'has 1 commit that neither' || { echo "rm of what is nowhere else: status $rc" && return; }
     dir=$top pf_rc rm --force
     [ $rc = 0 ] && [ ! -e "$shelf" ] || { echo "rm: status $rc, or the shelf is left" && return; }
     [ -z "$(left)" ] || echo "a container is left"

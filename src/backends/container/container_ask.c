@@ -21,7 +21,7 @@
 #include "plan/make.h"
 #include "sys/fd.h"
 #include "sys/process.h"
-#include "sys/own_dirs.h"
+#include "user/own_dirs.h"
 
 #define MAX_INFO        (1u << 20)
 #define DEFAULT_SOCKET  "/var/run/docker.sock"

@@ -287,7 +287,7 @@ static void put_diff(const struct paint *p, const struct pinfold_value *all)
         buf_char(p->out, '\n');
     }
     if (deep)
-        buf_printf(p->out, "  %zu paths below .git, which are not applied\n", deep);
+        buf_printf(p->out, "  %zu path%s below .git, not applied\n", deep, deep == 1 ? "" : "s");
     if (alarms + deep < pinfold_value_count(changes))
         buf_text(p->out, alarms + deep ? "Changes:\n" : "");
     EACH_OF(c, changes)

@@ -479,7 +479,8 @@ static int job_output(struct ask *a, const struct job_ask *j)
         if (n == 0 && first <= at)
             return STATUS_YES;
         if (n == 0) {
-            complain("the first %llu bytes are no longer available", (unsigned long long)(first - at));
+            complain("the first %llu byte%s no longer available", (unsigned long long)(first - at),
+                     first - at == 1 ? " is" : "s are");
             at = first;
         }
         for (int64_t done = 0; done < n;) {

@@ -117,14 +117,15 @@ static void read_file_work(struct mcp_job *j)
         if (picture) {
             j->picture = type;
             buf_str(&j->pixels, all);
-            buf_printf(&j->text, "[%s, %llu bytes]", type, (unsigned long long)size);
+            buf_printf(&j->text, "[%s, %llu byte%s]", type, (unsigned long long)size, size == 1 ? "" : "s");
         } else if (text)
             buf_str(&j->text, all);
         else
-            buf_printf(&j->text, "[%llu bytes that are not text; they are in the structured result as base64]",
-                       (unsigned long long)size);
+            buf_printf(&j->text, "[%llu byte%s not text, in the structured result as base64]", (unsigned long long)size,
+                       size == 1 ? " that is" : "s that are");
         if (n < size)
-            buf_printf(&j->text, "\n[the file has %llu bytes; these are the first %zu]", (unsigned long long)size, n);
+            buf_printf(&j->text, "\n[the file has %llu byte%s; these are the first %zu]", (unsigned long long)size,
+                       size == 1 ? "" : "s", n);
     }
     free(bytes);
     end(&s);
@@ -153,7 +154,7 @@ static void told_write(struct mcp_job *j, const struct file_scene *s, size_t byt
     auto_buf struct buf line = BUF(1u << 16);
     buf_printf(&line, "%s ", changes ? "changed" : "wrote");
     words_of(&line, str_of(s->path));
-    buf_printf(&line, ": %zu bytes", bytes);
+    buf_printf(&line, ": %zu byte%s", bytes, bytes == 1 ? "" : "s");
     if (changes)
         buf_printf(&line, ", %zu replacement%s", changes, changes == 1 ? "" : "s");
     buf_str(&j->text, buf_view(&line));

@@ -31,7 +31,7 @@ static void settings(struct mcp_job *j, const struct pinfold_value *plan)
     buf_printf(&line, "serving; engine %s, profile %s, network %s", engine ? engine : "?", profile ? profile : "?",
                network ? network : "none");
     if (rules)
-        buf_printf(&line, " (%zu rules)", rules);
+        buf_printf(&line, " (%zu rule%s)", rules, rules == 1 ? "" : "s");
     buf_printf(&line, ", workspace %s", workspace ? workspace : "?");
     limits_words(&line, pinfold_value_get(plan, "limits"));
     EACH_ANSWER(one, lost)

@@ -362,8 +362,9 @@ static void sentence_reads(const struct plan *p, struct buf *out)
     unsigned hidden = 0;
     for (size_t i = 1; i < p->n_places; i++)
         hidden += p->places[i].kind == PLACE_HIDE && p->places[i].act != ACT_NOT_THERE;
-    buf_printf(out, "It reads    %s; %u names are hidden (credentials, private files).\n",
-               p->facts->image ? "the image's files and what is named below" : "everything that you can read", hidden);
+    buf_printf(out, "It reads    %s; %u name%s hidden (credentials, private files).\n",
+               p->facts->image ? "the image's files and what is named below" : "everything that you can read", hidden,
+               hidden == 1 ? " is" : "s are");
 }
 
 static bool reaches_every_host(const struct policy *p)

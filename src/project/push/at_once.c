@@ -41,7 +41,7 @@ int push_check(const struct gitpush_rules *rules, char *const *words)
     struct staging s = {.rules = rules, .push = &p, .moves = true, .why = "it cannot be kept"};
     (void)signal(SIGPIPE, SIG_IGN);
     const bool kept = push_recall(START_IN_BOX "/upstream", &upstream) && push_keep(UPSTREAM, buf_view(&upstream));
-    step_begin(&step);
+    step_begin(rules, &step);
     if (!push_slurp(0, &asked) || !asked.n || !kept || !push_keep(MOVES, buf_view(&asked))) {
         step_drop(&step);
         return asked.n ? CHECK_REFUSED : PUSH_STAGED; /* nothing, or too much for here */

@@ -73,6 +73,18 @@ bool refs_value(struct str ref, char id[80])
     return good;
 }
 
+bool refs_head(char ref[PATH_MAX])
+{
+    char text[LOOSE_MAX];
+    struct str other;
+    auto_fd int fd = open("HEAD", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? -1 : read_loose(fd, text);
+    if (n <= 0 || !gitref_of_head((struct str){text, (size_t)n}, &other) || !is_plain(other) || other.n >= PATH_MAX)
+        return false;
+    snprintf(ref, PATH_MAX, "%.*s", (int)other.n, other.p);
+    return true;
+}
+
 /* Of a ref that is a name for another: what that is, where it is no such name itself. */
 static void put_symbolic(struct buf *to, const char *name, struct str other)
 {

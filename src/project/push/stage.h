@@ -91,12 +91,14 @@ struct move_step {
     struct ready_git here, there, pack, unpack; /* two say what is in the repository, and in STORE */
     size_t digits;                              /* of an id: for repositories of these they are */
     bool waits;                                 /* all have been begun */
+    char ahead[2048];                           /* commits that STORE has with all that they contain, a line for each */
     char id[80], old[80], ref[PATH_MAX];        /* what moves, and what it is now; "": nothing */
     char parents[2048];                         /* of `id`, with commas */
+    char before[2048];                          /* those of `old`, a line for each; "?": not known */
     bool steps_back;                            /* one of these is known as a parent of `old` alone */
 };
-/* Makes STORE. */
-void step_begin(struct move_step *st);
+/* Makes STORE, and fetches what the next commit will probably come after. */
+void step_begin(const struct gitpush_rules *rules, struct move_step *st);
 /* What push_check() returns for these moves; or NOT_A_STEP, and STORE is gone. `words`: as there. */
 int step_judge(struct move_step *st, struct staging *s, char *const *words);
 /* The same as NOT_A_STEP. */
@@ -108,3 +110,5 @@ void step_drop(struct move_step *st);
 bool refs_list(const char *top, struct buf *to);
 /* What this branch is: an id; false: there is none, or it is another's name. */
 bool refs_value(struct str ref, char id[80]);
+/* The branch that is checked out; false: none. */
+bool refs_head(char ref[PATH_MAX]);

@@ -1,12 +1,14 @@
 /*
  * The usual move: one branch to one new commit, which comes after what protected branches are now, or, as an amended one, after what the
  * commit in whose place it is came after. Nothing has to be found for it, so its gits are begun before it is known what moves, and wait.
+ * What is checked out then is fetched before that, too: of what comes after it few objects are left.
  *
  * What the repository says of parents is a hint by which objects are fetched: a box can write there. What counts is read anew in STORE,
  * where git has computed every id, and has to be the same.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +18,8 @@
 #include "project/push/push.h"
 #include "project/push/stage.h"
 #include "sys/remove.h"
+
+#define AHEAD_MAX "--max-input-size=16777216" /* of objects that are fetched before anything is asked */
 
 enum { STEP_TEXT = 64 << 20 };
 
@@ -34,15 +38,84 @@ static size_t digits_here(void)
     return 40;
 }
 
-void step_begin(struct move_step *st)
+static bool is_asked(void)
 {
-    static const char *const tell[] = {"git", "cat-file", "--batch", NULL};
+    struct pollfd of = {.fd = 0, .events = POLLIN};
+    return poll(&of, 1, 0) != 0;
+}
+
+static const char *const tell_objects[] = {"git", "cat-file", "--batch", NULL};
+
+/*
+ * What is checked out, if a protected branch is, and below it in `ids` what that comes after; `edges`: where STORE's history ends with
+ * these.
+ */
+static bool find_ahead(const struct gitpush_rules *rules, struct buf *ids, struct buf *edges)
+{
+    char ref[PATH_MAX], tip[80];
+    auto_buf struct buf objects = BUF(STEP_TEXT);
+    if (!refs_head(ref) || !gitpush_protects(rules, str_of(ref)) || !refs_value(str_of(ref), tip))
+        return false;
+    buf_printf(ids, "%s\n", tip);
+    if (!stage_ask(tell_objects, ".", buf_view(ids), &objects))
+        return false;
+    struct str rest = buf_view(&objects);
+    if (!stage_parents(&rest, str_of(tip), edges))
+        return false;
+    if (edges->n)
+        buf_str(ids, buf_view(edges));
+    else
+        buf_str(edges, buf_view(ids));
+    return buf_ok(ids) && buf_ok(edges);
+}
+
+/*
+ * Fills STORE with these, unless they are much: a box that waits is not to take more memory than its hooks will. Nothing counts as known by
+ * that: it is only there. False: STORE is not as it was.
+ */
+static bool fetch_ahead(const struct gitpush_rules *rules, struct move_step *st)
+{
+    static const char *const unpack[] = {"git", "index-pack", "--stdin", "--strict", "--threads=1", AHEAD_MAX, NULL};
+    auto_buf struct buf ids = BUF(sizeof st->ahead - 1), edges = BUF(sizeof st->ahead - 1), in = BUF(16384),
+                        said = BUF(STEP_TEXT);
+    struct ready_git to, from = READY_NONE;
+    if (is_asked() || !find_ahead(rules, &ids, &edges))
+        return true;
+    for (struct str rest = buf_view(&edges); rest.n;) {
+        struct str id = str_until(&rest, '\n');
+        buf_printf(&in, "--shallow %.*s\n", (int)id.n, id.p);
+    }
+    buf_str(&in, buf_view(&ids));
+    if (!buf_ok(&in) || !push_keep(STORE "/shallow", buf_view(&edges)))
+        return false;
+    bool good = ready_begin(unpack, STORE, -1, &to) && ready_begin(stage_pack_revs, ".", to.in, &from) &&
+                ready_say(&from, buf_view(&in));
+    to.in = close_fd(to.in); /* which is the other's */
+    good = ready_end(&from, NULL) && good;
+    good = ready_end(&to, &said) && good && unlink(STORE "/shallow") == 0;
+    if (good)
+        snprintf(st->ahead, sizeof st->ahead, "%s", buf_cstr(&ids));
+    return good;
+}
+
+/* STORE, and the gits. */
+static void begin_gits(struct move_step *st)
+{
     struct staging s = {.moves = true};
     *st = (struct move_step){READY_NONE, READY_NONE, READY_NONE, READY_NONE, .digits = digits_here()};
     st->waits = stage_store(&s, st->digits) && ready_begin(stage_unpack_strict, STORE, -1, &st->unpack) &&
-                ready_begin(stage_pack_revs, ".", st->unpack.in, &st->pack) && ready_begin(tell, ".", -1, &st->here) &&
-                ready_begin(tell, STORE, -1, &st->there);
+                ready_begin(stage_pack_revs, ".", st->unpack.in, &st->pack) &&
+                ready_begin(tell_objects, ".", -1, &st->here) && ready_begin(tell_objects, STORE, -1, &st->there);
     st->unpack.in = close_fd(st->unpack.in); /* which is the other's */
+}
+
+void step_begin(const struct gitpush_rules *rules, struct move_step *st)
+{
+    begin_gits(st);
+    if (!st->waits || fetch_ahead(rules, st))
+        return;
+    step_drop(st);
+    begin_gits(st);
 }
 
 void step_drop(struct move_step *st)
@@ -78,9 +151,9 @@ static bool find_move(struct move_step *st, struct staging *s, struct buf *known
  */
 static bool find_edges(struct move_step *st, struct str known, struct str objects, struct buf *edges)
 {
-    auto_buf struct buf before = BUF(STEP_TEXT);
+    auto_buf struct buf before = BUF(sizeof st->before - 1);
     st->steps_back = false;
-    st->parents[0] = 0;
+    st->parents[0] = st->before[0] = 0;
     if (!stage_parents(&objects, str_of(st->id), edges) || !edges->n || edges->n >= sizeof st->parents)
         return false;
     snprintf(st->parents, sizeof st->parents, "%.*s", (int)edges->n - 1, edges->p);
@@ -88,10 +161,11 @@ static bool find_edges(struct move_step *st, struct str known, struct str object
         *at = ',';
     for (struct str rest = buf_view(edges); rest.n;)
         st->steps_back |= !stage_has_line(known, "^", str_until(&rest, '\n'));
+    const bool read = st->old[0] && stage_parents(&objects, str_of(st->old), &before);
+    snprintf(st->before, sizeof st->before, "%s", read ? buf_cstr(&before) : "?");
     if (!st->steps_back)
         return true;
-    if (!st->old[0] || !stage_has_line(known, "^", str_of(st->old)) ||
-        !stage_parents(&objects, str_of(st->old), &before))
+    if (!read || !stage_has_line(known, "^", str_of(st->old)))
         return false;
     for (struct str rest = buf_view(edges); rest.n;) {
         struct str id = str_until(&rest, '\n');
@@ -115,20 +189,54 @@ static bool ask_commits(const struct move_step *st, struct ready_git *a, bool ol
     return ready_end(a, objects) && said;
 }
 
+/* Of "ID" lines whether STORE has them all already. */
+static bool is_ahead(const struct move_step *st, struct str ids)
+{
+    while (ids.n)
+        if (!stage_has_line(str_of(st->ahead), "", str_until(&ids, '\n')))
+            return false;
+    return true;
+}
+
+static void put_ids(struct buf *in, const char *before, struct str ids)
+{
+    while (ids.n) {
+        struct str id = str_until(&ids, '\n');
+        buf_printf(in, "%s%.*s\n", before, (int)id.n, id.p);
+    }
+}
+
+/* Whether STORE has all but `id`, and `old`, by which a branch may have moved since. `wanted`: besides `id`. */
+static bool is_little(const struct move_step *st, struct str wanted, bool *lacks_old)
+{
+    *lacks_old = false;
+    for (struct str rest = wanted; rest.n;) {
+        struct str id = str_until(&rest, '\n');
+        const bool there = is_ahead(st, id);
+        if (!there && !str_is(id, st->old))
+            return false;
+        *lacks_old |= !there;
+    }
+    return !*lacks_old || is_ahead(st, str_of(st->before));
+}
+
 /* Fills STORE with `id`, the edges and what these contain, and with `old` if it shows that one of them is known. */
 static bool pull_step(struct move_step *st, struct str edges)
 {
-    auto_buf struct buf in = BUF(16384), said = BUF(STEP_TEXT);
-    const char *ids[] = {st->id, st->steps_back ? st->old : NULL};
-    for (int starts = 0; starts < 2; starts++) { /* of none of them what comes before */
-        for (size_t i = 0; i < 2 && ids[i]; i++)
-            buf_printf(&in, "%s%s\n", starts ? "" : "--shallow ", ids[i]);
-        for (struct str rest = edges; rest.n;) {
-            struct str id = str_until(&rest, '\n');
-            buf_printf(&in, "%s%.*s\n", starts ? "" : "--shallow ", (int)id.n, id.p);
-        }
-    }
-    const bool asked = buf_ok(&in) && push_keep(STORE "/shallow", edges) && ready_say(&st->pack, buf_view(&in));
+    auto_buf struct buf in = BUF(16384), said = BUF(STEP_TEXT), wanted = BUF(8192);
+    bool lacks_old;
+    buf_printf(&wanted, "%s%s%.*s", st->steps_back ? st->old : "", st->steps_back ? "\n" : "", (int)edges.n, edges.p);
+    const bool little = is_little(st, buf_view(&wanted), &lacks_old);
+    /* Of none of those that are packed whole what comes before; and what is there ends what is new. */
+    put_ids(&in, "--shallow ", little ? str_of(st->ahead) : buf_view(&wanted));
+    buf_printf(&in, "%s%s\n", little ? "" : "--shallow ", st->id);
+    if (little)
+        put_ids(&in, "^", str_of(st->ahead));
+    else
+        put_ids(&in, "", str_of(st->id));
+    put_ids(&in, "", little ? str_of(lacks_old ? st->old : "") : buf_view(&wanted));
+    const bool asked =
+        buf_ok(&in) && buf_ok(&wanted) && push_keep(STORE "/shallow", edges) && ready_say(&st->pack, buf_view(&in));
     const bool packed = ready_end(&st->pack, NULL), unpacked = ready_end(&st->unpack, &said);
     return asked && packed && unpacked;
 }

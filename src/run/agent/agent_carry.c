@@ -80,8 +80,9 @@ static int carry_layer(const struct starting *s, size_t i, bool out, struct buf 
                                        .shown = out ? s->host[i] : "the box"};
     int r = agent_carry(&ask, &done, e);
     if (r == 0 && done.large)
-        buf_printf(said, "%u sessions of %s are larger than 16 MiB and stay %s\n", done.large, s->agent.title,
-                   out ? "in the layer of this project" : "outside");
+        buf_printf(said, "%u session%s of %s %s larger than 16 MiB and stay%s %s\n", done.large,
+                   done.large == 1 ? "" : "s", s->agent.title, done.large == 1 ? "is" : "are",
+                   done.large == 1 ? "s" : "", out ? "in the layer of this project" : "outside");
     return r;
 }
 

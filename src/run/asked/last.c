@@ -250,16 +250,18 @@ static int verify_log(struct log_copy *c, const char *head_was, struct err *e)
     if (r < 0)
         return r;
     bool bad = found.damaged || found.missing || since.changed;
-    buf_printf(&words, "%llu events of %llu runs: %s", (unsigned long long)found.events, (unsigned long long)found.runs,
+    buf_printf(&words, "%llu event%s of %llu run%s: %s", (unsigned long long)found.events, found.events == 1 ? "" : "s",
+               (unsigned long long)found.runs, found.runs == 1 ? "" : "s",
                bad ? "" : "none is damaged or missing between others");
     if (bad)
         buf_printf(&words, "%llu damaged line%s, %llu missing event%s", (unsigned long long)found.damaged,
                    found.damaged == 1 ? "" : "s", (unsigned long long)found.missing, found.missing == 1 ? "" : "s");
     if (found.begun)
-        buf_printf(&words, "; the first events of %llu runs are gone (rotated away, or removed)",
-                   (unsigned long long)found.begun);
+        buf_printf(&words, "; the first events of %llu run%s are gone (rotated away, or removed)",
+                   (unsigned long long)found.begun, found.begun == 1 ? "" : "s");
     if (found.unchained)
-        buf_printf(&words, "; %llu events have no chain", (unsigned long long)found.unchained);
+        buf_printf(&words, "; %llu event%s no chain", (unsigned long long)found.unchained,
+                   found.unchained == 1 ? " has" : "s have");
     if (since.changed)
         buf_printf(&words, "; since that head the log was cut off, changed or removed");
     else if (head_was)
