@@ -144,7 +144,7 @@ wanted() { # section, sections
 missing() {
     table | while read -r section package proof; do
         if { wanted "$section" "$*" || wanted "$package" "$*"; } && ! present "$proof"; then choose "$package"; fi
-    done
+    done | awk '!seen[$0]++'
 }
 
 words() {

@@ -187,8 +187,7 @@ static int overlay_new(struct runner *r, const struct overlaid *o, unsigned attr
             e = sys_fsconfig(fs, SYS_FS_FLAG, "volatile", NULL, 0);
         if (e == 0)
             e = by_path ? name_layers_by_path(fs, o) : name_layers(fs, o);
-        /* EOPNOTSUPP: before Linux 6.5 overlayfs accepts no descriptors. */
-        if ((e == -EINVAL || e == -EOPNOTSUPP) && !by_path) {
+        if (sys_layer_by_path(e) && !by_path) {
             e = 0;
             continue;
         }

@@ -257,7 +257,7 @@ static int overlay_lower(struct runner *r, const int *layers, int n, unsigned at
     if (fs < 0)
         return fs;
     int e = overlay_by_fd(fs, layers, n);
-    if (e == -EINVAL) {
+    if (sys_layer_by_path(e)) {
         sys_drop(&fs);
         fs = sys_fsopen("overlay");
         e = fs < 0 ? fs : overlay_by_path(fs, layers, n);

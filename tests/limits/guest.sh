@@ -102,7 +102,7 @@ shift
 # systemd, just enough of it: the manager, a bus (the user's manager asks the system's over it), no logind, no PAM.
 add_systemd() {
     local units=$root/etc/systemd/system
-    for file in /lib/systemd/systemd /lib/systemd/systemd-executor /usr/bin/systemctl /usr/bin/systemd-run /usr/bin/dbus-daemon \
+    for file in /lib/systemd/systemd /lib/systemd/systemd-executor /usr/lib/systemd/systemd-executor /usr/bin/systemctl /usr/bin/systemd-run /usr/bin/dbus-daemon \
         /usr/bin/busctl /usr/share/dbus-1 /lib/systemd/system/dbus.socket; do
         here=$(from_kit "$file")
         [ ! -e "$here" ] || add "$here" "$file"

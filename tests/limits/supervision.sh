@@ -293,6 +293,11 @@ output_limit() {
     is $? 137
 }
 
+# On any kernel: a tmpfs with what was there at the start takes the overlay's place only where there can be no overlay.
+hidden_names_are_held_by_an_overlay() {
+    is "$(box -- grep -c ' /etc .* - overlay ' /proc/self/mountinfo)" 1
+}
+
 open_files_limit() {
     box --open-files 20 -- sh -c 'ulimit -n' >n 2>/dev/null || { echo "no such flag"; return 77; }
     is "$(cat n)" 20
@@ -433,7 +438,7 @@ many_boxes_at_once() {
 }
 
 for name in exit_statuses background_processes_end daemons_end a_killed_pinfold_takes_the_box_along timeout_ends_everything \
-    timeout_asks_first memory_limit memory_limit_says_so_in_json process_limit cpu_limit cpu_limit_is_kept cpu_limit_under_attack cpu_limit_in_a_terminal untrusted_works_for_everybody output_limit open_files_limit \
+    timeout_asks_first memory_limit memory_limit_says_so_in_json process_limit cpu_limit cpu_limit_is_kept cpu_limit_under_attack cpu_limit_in_a_terminal untrusted_works_for_everybody output_limit hidden_names_are_held_by_an_overlay open_files_limit \
     stdin_of_any_size a_file_as_stdin_is_read_from_its_place a_file_the_box_cannot_see_as_stdin a_file_as_stdout_keeps_its_place \
     closed_descriptors refused_descriptors signals_are_forwarded stop_and_continue a_terminal_inside peak_and_cpu_are_reported \
     many_boxes_at_once no_group_is_left; do

@@ -539,11 +539,11 @@ static void the_kernel_agrees(void **state)
                                          {"listener", SYS_seccomp, 1, 8, 0, 0, -EBUSY}};
     ask_kernel(FILTER_GUARD | FILTER_LAYERED, layered, sizeof layered / sizeof *layered);
     static const struct ask peers[] = {SOME_CALLS,
-                                       {"own priority", SYS_setpriority, 0, 0, 5, 0, 0},
-                                       {"another's priority", SYS_setpriority, 0, 1, 5, 0, -ENOSYS},
-                                       {"own group's", SYS_setpriority, 1, 0, 5, 0, 0},
-                                       {"another group's", SYS_setpriority, 1, 1, 5, 0, -EPERM},
-                                       {"the user's", SYS_setpriority, 2, 0, 5, 0, -EPERM},
+                                       {"own priority", SYS_setpriority, 0, 0, 19, 0, 0},
+                                       {"another's priority", SYS_setpriority, 0, 1, 19, 0, -ENOSYS},
+                                       {"own group's", SYS_setpriority, 1, 0, 19, 0, 0},
+                                       {"another group's", SYS_setpriority, 1, 1, 19, 0, -EPERM},
+                                       {"the user's", SYS_setpriority, 2, 0, 19, 0, -EPERM},
                                        {"another's limit", SYS_prlimit64, 1, RLIMIT_NOFILE, 0, 0, -ENOSYS}};
     ask_kernel(FILTER_PEERS, peers, sizeof peers / sizeof *peers);
     static const struct ask devices[] = {SOME_CALLS, {"KVM", SYS_ioctl, -1, 0xae00, 0, 0, -EBADF}};

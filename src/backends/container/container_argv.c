@@ -119,6 +119,8 @@ static void put_limits(struct tool_words *w, const struct plan *p)
                  arena_printf(w->mem, "%llu", (unsigned long long)l->processes.value + CONTAINER_OWN_PROCESSES));
 }
 
+enum { SHM_KIB = 64 << 10 }; /* what both engines make by themselves */
+
 /* It should belong to the command's user; podman gives it to root, so it must be writable by all. */
 static const char *tmpfs_words(struct tool_words *w, const struct plan *p, const struct outer *o)
 {
@@ -152,7 +154,12 @@ static void put_mount(struct tool_words *w, const struct plan *p, const struct o
         tool_two(w, "--tmpfs", tmpfs_words(w, p, o));
         return;
     case OUTER_SHM:
-        if (o->kib)
+        /* podman 5 makes its own read-only with --read-only-tmpfs=false; one that is named replaces it in any version */
+        if (p->facts->container->podman)
+            tool_two(w, "--tmpfs",
+                     arena_printf(w->mem, "/dev/shm:rw,noexec,nosuid,nodev,notmpcopyup,size=%uk,mode=1777",
+                                  o->kib ? o->kib : SHM_KIB));
+        else if (o->kib)
             tool_two(w, "--shm-size", arena_printf(w->mem, "%uk", o->kib));
         return;
     case OUTER_DEVICE:

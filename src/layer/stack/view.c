@@ -58,7 +58,7 @@ static int mount_view(const int *dirs, size_t n)
             e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
         if (e == 0)
             return sys_fsmount(fs, SYS_MOUNT_RDONLY | SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC);
-        if (e != -EINVAL && e != -EOPNOTSUPP)
+        if (!sys_layer_by_path(e))
             break;
     }
     return e;
