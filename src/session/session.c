@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "backends/engine.h"
+#include "survey/owner.h"
 #include "survey/survey.h"
 #include "run/planned.h"
 #include "run/layer/cow.h"
