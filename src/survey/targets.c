@@ -38,11 +38,13 @@ struct seeker {
     const char *top; /* the workspace, real */
     const struct git_look *look;
     bool failed;
-    size_t over;                      /* targets beyond TARGETS_MAX */
-    bool unread;                      /* the top has more entries than were read, and there are names with patterns */
-    bool guards;                      /* something is protected */
-    uint64_t begins[BEGINNINGS / 64]; /* how guarded names without a pattern begin */
-    size_t odd;                       /* number of findings about the repository, and the first one */
+    size_t over;                        /* targets beyond TARGETS_MAX */
+    bool unread;                        /* the top has more entries than were read, and there are names with patterns */
+    bool guards;                        /* something is protected */
+    uint64_t begins[BEGINNINGS / 64];   /* how guarded names without a pattern begin */
+    const struct guard_name **patterns; /* those with one */
+    size_t n_patterns;
+    size_t odd; /* number of findings about the repository, and the first one */
     struct git_run first;
 };
 
@@ -151,30 +153,38 @@ static size_t beginning(const char *name)
     return (first * 37 + second) % BEGINNINGS;
 }
 
-static void note_beginnings(struct seeker *s)
+static bool note_beginnings(struct seeker *s)
 {
-    for (size_t i = 0; i < s->policy->n_guards; i++) {
-        const size_t bit = beginning(s->policy->guards[i].name);
-        s->begins[bit / 64] |= (uint64_t)1 << bit % 64;
+    s->patterns = arena_zero(s->mem, (s->policy->n_guards + 1) * sizeof *s->patterns);
+    s->failed |= !s->patterns;
+    for (size_t i = 0; s->patterns && i < s->policy->n_guards; i++) {
+        const struct guard_name *g = &s->policy->guards[i];
+        const size_t bit = beginning(g->name);
+        s->begins[bit / 64] |= (uint64_t)!g->pattern << bit % 64;
+        if (g->pattern)
+            s->patterns[s->n_patterns++] = g;
     }
+    return s->patterns != NULL;
+}
+
+static void entry_named(struct seeker *s, const struct guard_name *g, const struct sys_dirent *e)
+{
+    struct str rest;
+    if (!is_named(g, e->name, &rest) || (e->type == DT_DIR && rest.n == 0))
+        return;
+    if (e->type == DT_DIR && is_known_in_git(s, e->name, rest))
+        return;
+    const char *name = rest.n ? arena_printf(s->mem, "%s/%.*s", e->name, (int)rest.n, rest.p) : e->name;
+    if (name)
+        links_on_the_way(s, name, e->type == DT_DIR);
 }
 
 static void entry(struct seeker *s, const struct sys_dirent *e)
 {
     const size_t bit = beginning(e->name);
-    const bool usual = !(s->begins[bit / 64] & (uint64_t)1 << bit % 64);
-    for (size_t i = 0; i < s->policy->n_guards; i++) {
-        struct str rest;
-        if (usual && !s->policy->guards[i].pattern)
-            continue;
-        if (!is_named(&s->policy->guards[i], e->name, &rest) || (e->type == DT_DIR && rest.n == 0))
-            continue;
-        if (e->type == DT_DIR && is_known_in_git(s, e->name, rest))
-            continue;
-        const char *name = rest.n ? arena_printf(s->mem, "%s/%.*s", e->name, (int)rest.n, rest.p) : e->name;
-        if (name)
-            links_on_the_way(s, name, e->type == DT_DIR);
-    }
+    const bool all = s->begins[bit / 64] & (uint64_t)1 << bit % 64;
+    for (size_t i = 0; i < (all ? s->policy->n_guards : s->n_patterns); i++)
+        entry_named(s, all ? &s->policy->guards[i] : s->patterns[i], e);
 }
 
 static void links_at_top(struct seeker *s)
@@ -184,9 +194,8 @@ static void links_at_top(struct seeker *s)
     struct sys_entries all = {.dir = dir, .room = room, .bytes = sizeof room};
     unsigned left = ENTRIES_MAX;
     const struct sys_dirent *e;
-    if (dir < 0)
+    if (dir < 0 || !note_beginnings(s))
         return;
-    note_beginnings(s);
     for (; left && (e = sys_next_entry(&all)); left--)
         if (e->type == DT_LNK || e->type == DT_DIR || e->type == DT_UNKNOWN)
             entry(s, e);

@@ -784,7 +784,7 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
                 c.same_trees(before, files(layer), f"{n}: then undo")
             if n // step % 2 == 0 or n // step % 4 == 1:
                 code, _, err = layer.pinfold(*words, ok=None)
-                check(code == 0 or (files(layer) == after and ("there is one of this name" in err or "it was merged already" in err)), f"{n}: then apply", code, err)
+                check(code == 0 or (files(layer) == after and ("a branch of this name already exists" in err or "it was merged already" in err)), f"{n}: then apply", code, err)
                 c.same_trees(after, files(layer), f"{n}: then apply")
                 sound(layer, f"{n}: after", cwd=os.path.join(layer.work, inside))
             left = [name for name in os.listdir(layer.dir) if name in ("journal", "merged", "git")]

@@ -1,4 +1,5 @@
 /* Which names below .git belong to the unit, and which names a ref of a layer may have. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -137,10 +138,9 @@ const char *repo_named(const struct layer_trees *t, const char *path, char room[
 int repo_parent(const struct layer_trees *t, int top, const char *path, const char **ret_name)
 {
     char room[LAYER_PATH_MAX];
-    const char *name;
-    const int dir = object_parent(top, repo_named(t, path, room), &name);
+    const char *name, *real = repo_named(t, path, room);
     *ret_name = t->git && strcmp(path, REPO_DIR) == 0 ? t->git : path_name(path);
-    return dir;
+    return *real ? object_parent(top, real, &name) : -ENAMETOOLONG;
 }
 
 bool repo_is_hash(struct str text, size_t digits)
