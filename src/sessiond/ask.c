@@ -151,7 +151,6 @@ static void dispatch(struct sessiond *k, struct session_request *q)
         q->from = -1; /* closed by our exit, which is the answer */
         if (k->box)
             box_keep_end(k->box);
-        sessiond_leave(k);
         break;
     case KEEP_DENIALS:
         (q->head.b == KEEP_OF_JOB ? jobs_denials : denied_answer)(k, q);

@@ -68,8 +68,6 @@ struct sessiond {
 };
 
 uint64_t sessiond_now(void);
-/* Its box is ending, and nobody finds it any more: who starts a session of its name waits for that end, and has another. */
-void sessiond_leave(struct sessiond *k);
 int sessiond_watch(struct sessiond *k, int fd, uint32_t events, uint64_t ticket);
 
 /* ---- answer.c ---- */

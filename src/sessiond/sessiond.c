@@ -117,7 +117,8 @@ static int begun(void *ctx, const struct started *s, struct err *e)
     return r;
 }
 
-void sessiond_leave(struct sessiond *k)
+/* Nobody finds it any more: who starts a session of its name waits for the end of this one's box, and has another. */
+static void leave_place(struct sessiond *k)
 {
     auto_fd int dir = k->listener < 0 ? -1 : open(k->ask->run, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir >= 0 && record_is_ours(k))
@@ -136,7 +137,7 @@ static void take_signals(struct sessiond *k)
         } else if (k->box) {
             k->told = true;
             box_keep_end(k->box);
-            sessiond_leave(k);
+            leave_place(k);
         }
     }
 }
@@ -224,7 +225,7 @@ static void due(void *ctx, uint64_t now)
 
 static void sessiond_end(struct sessiond *k)
 {
-    sessiond_leave(k);
+    leave_place(k);
     k->epoll = close_fd(k->epoll);
     k->signals = close_fd(k->signals);
     buf_free(&k->image);
