@@ -360,6 +360,9 @@ static void shell_variables(struct ask *a)
              "${HTTPS_PROXY:+ net}) ",
              a->session + sizeof PROJECT_PREFIX - 1);
     snprintf(prompt, sizeof prompt, "PS1=%s%s ", strchr(own, '=') + 1, geteuid() == 0 ? "#" : "$");
+    const char *shell = getenv("SHELL");
+    if (shell && str_ends(str_of(shell), STR("/zsh"))) /* which expands nothing in a prompt unless it is told to */
+        snprintf(prompt, sizeof prompt, "PS1=(pinfold %.200s) %%# ", a->session + sizeof PROJECT_PREFIX - 1);
     a->env[a->n_env++] = own;
     a->env[a->n_env++] = prompt;
     a->env[a->n_env++] = "HISTFILE=" PROJECT_HISTORY "/history";

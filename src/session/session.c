@@ -598,6 +598,7 @@ static int look_for(struct pinfold_session *s, const struct pinfold_policy *poli
                     const struct pinfold_session_options *o, bool locked, int *ret, struct err *e)
 {
     int fd = place_connect(&s->place);
+    char name[80];
     *ret = NOT_THERE;
     if (fd < 0)
         fd = rebind(&s->place, s->mem, locked);
@@ -608,6 +609,10 @@ static int look_for(struct pinfold_session *s, const struct pinfold_policy *poli
     if (!serves)
         return 0;
     int r = take_record(s, e);
+    if (r == -ENOENT) /* removed by hand, or this is not the directory that its daemon sees */
+        (void)err_say(e, ERR_SYSTEM,
+                      "session '%s' runs, and '%s' has no record of it; end the process that has '%s/" KEEP_SOCKET "'",
+                      shown(&s->place, name), s->place.state, s->place.run);
     if (r == 0 && s->record.revision != KEEP_REVISION)
         *ret = OTHER_VERSION;
     else if (r == 0)
