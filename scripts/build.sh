@@ -1,12 +1,24 @@
 #!/bin/sh
 # Builds pinfold: scripts/build.sh [product] [host] [asan] [faults]
 #     product  build/        static, with musl: what is installed; and pinfold-sqlite and pinfold-login, which build-library/ makes with the system's C library
-#     host     build-host/   the system's C library: unit tests and test programs; an object for each source (see -Dseparate); with CI=true it has only lines for a debugger
+#     host     build-host/   the system's C library: unit tests and test programs; an object for each source (see -Dseparate)
 #     asan     build-asan/   unit, golden and fuzz tests with AddressSanitizer and UndefinedBehaviorSanitizer; with clang if it has them
 #     faults   build-faults/ the program and its tests where every kernel call can be made to fail; with clang if there is one
+# With CI=true what is built for tests has only lines for a debugger, and host is not optimized: compiling takes half the time, and the product and
+# arm64's tests are optimized.
 # Without a word: the product. A folder that exists is brought up to date. PINFOLD_WERROR=1 makes warnings errors, from then on.
+# As root, another user's tree is built as that user.
 set -eu
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/owner.sh
+. scripts/owner.sh
+if [ -n "$owner" ]; then
+    as_owner scripts/build.sh "$@"
+    exit
+fi
+
+# With what a debugger shows besides lines it takes longer to compile and to link.
+if [ "${CI-}" = true ]; then quick='-Dc_args=-g1'; else quick=; fi
 
 # meson puts ccache before the system's compiler if it is there. A cache that belongs to somebody else must not end the build.
 if command -v ccache >/dev/null; then
@@ -24,6 +36,10 @@ cmocka() {
 setup() { # folder, meson options ...
     folder=$1
     shift
+    if [ -e "$folder" ] && [ ! -w "$folder" ]; then
+        echo "build.sh: error: '$PWD/$folder' was built by $(stat -c %U "$folder"), and is not writable for $(id -un 2>/dev/null || id -u); remove it: sudo rm -r '$PWD/$folder'" >&2
+        exit 1
+    fi
     if [ -f "$folder/build.ninja" ]; then
         if [ "${PINFOLD_WERROR-}" = 1 ] && [ ! -e "$folder/.werror" ]; then
             meson configure "$folder" -Dwerror=true
@@ -81,12 +97,11 @@ for what in "${@:-product}"; do
         CC=musl-gcc setup build && ninja -C build
         ln -sf pinfold build/agent-shell # for `hook install` of a program that is not installed
         helpers
+        : >build/.built # for ./pinfold: younger than all that was built
         ;;
     host)
-        # With what a debugger shows besides lines it takes longer to compile and to link.
-        if [ "${CI-}" = true ]; then debug=-Dc_args=-g1; else debug=; fi
         # shellcheck disable=SC2086 # a word or none
-        setup build-host -Dtests=true $debug
+        setup build-host -Dtests=true ${quick:+$quick -Doptimization=0}
         ninja -C build-host
         ;;
     asan)
@@ -94,17 +109,17 @@ for what in "${@:-product}"; do
         compiler=${CC-} linker=${CC_LD-bfd}
         if [ -z "$compiler" ] && sanitizes clang; then compiler=clang; fi
         if [ -z "${CC_LD-}" ] && command -v ld.gold >/dev/null; then linker=gold; fi
-        CC=${compiler:-cc} CC_LD=$linker setup build-asan -Dtests=true -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=0
+        # shellcheck disable=SC2086 # a word or none
+        CC=${compiler:-cc} CC_LD=$linker setup build-asan -Dtests=true -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=0 $quick
         # shellcheck disable=SC2046 # a list of words
         ninja -C build-asan $(scripts/targets.py build-asan unit golden fuzz)
         ;;
     faults)
-        # With clang where it is there: one of the builds that are tested is.
-        if [ -z "${CC-}" ] && command -v clang >/dev/null; then
-            CC=clang setup build-faults -Dtests=true -Dfaults=true
-        else
-            setup build-faults -Dtests=true -Dfaults=true
-        fi
+        # With clang where it is there: one of the builds that are tested is. A start that is not optimized takes half a millisecond longer.
+        compiler=${CC-}
+        if [ -z "$compiler" ] && command -v clang >/dev/null; then compiler=clang; fi
+        # shellcheck disable=SC2086 # a word or none
+        CC=${compiler:-cc} setup build-faults -Dtests=true -Dfaults=true -Doptimization=0 $quick
         # shellcheck disable=SC2046 # a list of words
         ninja -C build-faults pinfold pinfold-init $(scripts/targets.py build-faults fault)
         ;;

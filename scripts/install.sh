@@ -24,15 +24,8 @@ esac
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-owner=
-if [ "$(id -u)" = 0 ] && [ "$(stat -c %u .)" != 0 ]; then owner=$(stat -c %u:%g .); fi
-as_owner() {
-    if [ -n "$owner" ]; then
-        HOME=/nonexistent setpriv --reuid "${owner%:*}" --regid "${owner#*:}" --clear-groups "$@"
-    else
-        "$@"
-    fi
-}
+# shellcheck source=scripts/owner.sh
+. scripts/owner.sh
 
 quietly() { # what it says is of interest where it fails
     "$@" >"$log" 2>&1 && return

@@ -49,6 +49,8 @@ test libc6-dev-arm64-cross /usr/aarch64-linux-gnu/include/stdio.h
 test qemu-user qemu-aarch64
 test git git
 test e2fsprogs mkfs.ext4
+test attr setfattr
+test acl setfacl
 test xfsprogs mkfs.xfs
 test btrfs-progs mkfs.btrfs
 test nodejs node
@@ -86,6 +88,7 @@ test rsync rsync
 test zip zip
 test unzip unzip
 test xz-utils xz
+test zstd zstd
 test less less
 test vim-tiny vi
 test sudo sudo
@@ -99,6 +102,7 @@ test inotify-tools inotifywait
 test qemu-system-x86 qemu-system-x86_64
 test busybox-static busybox
 test docker.io dockerd
+test docker-cli,docker.io docker
 test podman podman
 test runc runc
 test uidmap newuidmap

@@ -60,9 +60,13 @@ is_wanted() { # name, when
 if [ "$(id -u)" = 0 ]; then
     base=/var/lib/pinfold-test
 else
-    base=$HOME/.pinfold-test
+    home=${HOME-}
+    [ -n "$home" ] || home=$(getent passwd "$(id -u)" | cut -d : -f 6)
+    case $home in /*) ;; *) die "user $(id -u) has no home directory; set HOME to a directory that you can write" ;; esac
+    export HOME=$home
+    base=${home%/}/.pinfold-test
 fi
-if ! mkdir -p "$base" || ! chmod 755 "$base"; then die "cannot make $base"; fi
+if ! mkdir -p "$base" || ! chmod 755 "$base"; then die "cannot make $base; set HOME to a directory that you can write"; fi
 run=$(mktemp -d "$base/run.XXXXXX") || die "cannot make a directory in $base"
 chmod 755 "$run"
 logs=$run/logs
@@ -150,7 +154,7 @@ for pid in "${!pids[@]}"; do # of root's packages
     [ -z "$absent" ] || echo "note: could not be installed (tests that need them are skipped): $absent"
 done
 product=$(find build -maxdepth 3 -name pinfold -type f -perm -100 2>/dev/null | head -n 1)
-[ -n "$product" ] || die "there is no build/pinfold"
+[ -n "$product" ] || die "'$top' is not built, and not writable for you; build it as its owner, then again what you did: $top/scripts/build.sh host product"
 cp "$product" "$run/stage/pinfold" || die "cannot copy $product"
 find build -maxdepth 3 \( -name pinfold-init -o -name pinfold-bwrap -o -name pinfold-sqlite -o -name pinfold-login \) -type f -perm -100 -exec cp {} "$run/stage/" \;
 chmod 755 "$run"/stage/*

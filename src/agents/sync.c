@@ -19,7 +19,7 @@
 #include "base/fd.h"
 #include "sys/file.h"
 #include "sys/socket.h"
-#include "sys/own_dirs.h"
+#include "user/own_dirs.h"
 
 enum { STATES_MAX = 16, FILES_MAX = 64 };
 

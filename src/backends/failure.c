@@ -1,10 +1,13 @@
 /* Error messages for the two numbers that the builder and pid 1 report. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/buf.h"
 #include "backends/engine.h"
 #include "protocol/control.h"
+#include "sys/fd.h"
+#include "sys/stat.h"
 
 static const char *place_name(uint32_t where)
 {
@@ -51,14 +54,42 @@ static bool namespace_refused(const struct plan *p, uint32_t where, int no)
     return kind == STEP_ROOT || kind == STEP_ROOT_EMPTY || kind == STEP_ENTER || kind == STEP_PROC;
 }
 
+/* Whether a name finds files in capitals and small letters there (ext4 and others, chattr +F). */
+static bool folds_case(const char *path)
+{
+    uint64_t flags = 0;
+    own_fd int fd = sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    return fd >= 0 && sys_ioctl(fd, SYS_GET_FLAGS, &flags) == 0 && flags & SYS_FOLDS_CASE;
+}
+
+/* The workspace's layer: the directory below it, in a line, and three more lines. Of a cache there are two. */
+static bool is_workspace_layer(const struct plan *p, const struct step *s, char lower[PATH_MAX])
+{
+    const char *text = plan_string(p->image, s->b);
+    size_t lines = 0;
+    for (const char *at = text; (at = strchr(at, '\n')); at++)
+        lines++;
+    return s->kind == STEP_OVERLAY && lines >= 3 &&
+           snprintf(lower, PATH_MAX, "%.*s", (int)strcspn(text, "\n"), text) < PATH_MAX;
+}
+
+static int cow_failed(const char *workspace, struct err *e)
+{
+    const int r = err_say(
+        e, ERR_CANNOT, "--cow: the workspace %s cannot get a copy-on-write layer: %s", workspace,
+        folds_case(workspace)
+            ? "names there are the same in capitals and small letters (casefold), which overlayfs does not accept"
+            : "a file system is mounted below it, or its own can fold case (ext4 -O casefold)");
+    return err_hint(e, r, "unmount what is below it, use another directory, or run without --cow");
+}
+
 static const char *hint(const struct plan *p, uint32_t where, int no)
 {
     const uint8_t kind = where < p->image->n_steps ? plan_steps(p->image)[where].kind : STEP_NONE;
     if (kind == STEP_SOURCE && (no == ELOOP || no == ENOENT))
         return "it was moved or replaced while the box was being made; run the command again";
     if (kind == STEP_OVERLAY && no == EINVAL)
-        return "a file system is mounted below this directory, which a layer cannot show: unmount it, or run without "
-               "--cow";
+        return "a file system is mounted below this directory, which a layer cannot show: unmount it";
     if ((kind == STEP_SOURCE || kind == STEP_STUB || kind == STEP_OVERLAY) && no == EACCES && p->facts &&
         p->facts->uid == 0)
         return "it, or a directory above it, belongs to another user, and root has no capabilities in a box: run "
@@ -117,6 +148,9 @@ int engine_verdict(const struct plan *p, uint32_t where, int no, struct err *e)
         if (s->kind == STEP_CWD) {
             return cwd_failed(p, s, no, e);
         }
+        char workspace[PATH_MAX];
+        if (no == EINVAL && is_workspace_layer(p, s, workspace))
+            return cow_failed(workspace, e);
         buf_printf(&line, "step %u, ", where + 1);
         step_print(p->image, s, &line);
         buf_printf(&line, " (%s)", policy_origin(p->policy, s->origin, origin, sizeof origin));

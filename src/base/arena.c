@@ -31,7 +31,7 @@ struct arena {
  * Blocks consist of whole pages, which the kernel is asked for in steps, ahead of use: eight page faults cost twice as
  * much as getting eight pages at once. They are zeroed, and no part is handed out twice.
  */
-enum { BLOCK_BYTES = 128 << 10, STEP_BYTES = 16 << 10, MORE_BYTES = 56 << 10, PAGE = 4096 };
+enum { BLOCK_BYTES = 128 << 10, STEP_BYTES = 16 << 10, MORE_BYTES = 56 << 10, LARGE_BYTES = 32 << 10, PAGE = 4096 };
 static bool all_to_exit;
 /* Blocks of freed arenas for reuse, zeroed: only on request, in a single-threaded program. */
 enum { SPARE_MAX = 4 };
@@ -86,7 +86,7 @@ static void block_ready(struct block *b, size_t n)
     size_t end = sizeof *b + b->used + n, all = sizeof *b + b->room;
     if (end <= b->there)
         return;
-    if (n <= STEP_BYTES) { /* an arena that goes beyond its first step usually needs much more */
+    if (n <= LARGE_BYTES) { /* an arena that goes beyond its first step usually needs much more */
         size_t bytes = all - b->there < MORE_BYTES ? all - b->there : MORE_BYTES;
         populate((char *)b + b->there, bytes);
         b->there += bytes;

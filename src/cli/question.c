@@ -1,11 +1,11 @@
-/* One question at the terminal (sys/dialogue.h), after a box has ended: what was typed before it answers nothing. */
+/* One question at the terminal (user/dialogue.h), after a box has ended: what was typed before it answers nothing. */
 #include <poll.h>
 #include <signal.h>
 #include <time.h>
 
 #include "base/fd.h"
 #include "cli/cli.h"
-#include "sys/dialogue.h"
+#include "user/dialogue.h"
 
 #define ASK_TRIES 20 /* half a second each, while another program has the terminal */
 

@@ -34,6 +34,7 @@ struct doctor_report {
     struct secret_files secrets;
     struct foreign_files foreign;
     bool failed;
+    bool untried; /* no box could be tried, for a reason that is none of the box's */
 };
 
 static void check(struct doctor_report *r, enum check_state state, const char *name, const char *detail,
@@ -246,7 +247,10 @@ static void check_box(struct doctor_report *r)
         return;
     }
     if (try_box(r->mem, &us, &lost, &how, &e) < 0) {
-        check(r, CHECK_NO, "box", arena_printf(r->mem, "a default box does not start: %s", e.text), NULL);
+        r->untried = !how;
+        check(r, CHECK_NO, "box",
+              arena_printf(r->mem, how ? "a default box does not start: %s" : "no box could be tried: %s", e.text),
+              NULL);
         return;
     }
     auto_buf struct buf words = BUF(MAX_WORDS);
@@ -372,6 +376,8 @@ static void print_verdict(const struct doctor_report *r, size_t broken, struct b
     buf_text(out, "\nVerdict: ");
     if (broken)
         buf_text(out, "do not rely on boxes here: attacks did not hold.\n");
+    else if (box && box->state == CHECK_NO && r->untried)
+        buf_text(out, "whether boxes start here is not known; see line 'box'.\n");
     else if (!box || box->state == CHECK_NO)
         buf_text(out, "boxes do not start here; see the lines that begin with NO.\n");
     else if (here && here->state != CHECK_YES)

@@ -85,7 +85,9 @@ static int make_stage_directory(struct scene *c, struct err *e)
             return 0;
     }
     c->dir[0] = 0;
-    return err_sys(e, ERR_SYSTEM, errno, "cannot create a directory for the attacks (in the home directory, or here)");
+    return err_hint(
+        e, err_sys(e, ERR_SYSTEM, errno, "cannot create a directory for the attacks (in the home directory, or here)"),
+        "run it in a directory that you can write, or set HOME to one");
 }
 
 static int make_files(struct scene *c, struct err *e)
@@ -396,9 +398,12 @@ int try_box(struct arena *mem, uint64_t *ret_us, features *ret_lost, const char 
     struct pinfold_result *result;
     struct timespec before, after;
 
+    *ret_how = NULL;
     int r = make_files(&c, e);
-    if (r == 0)
+    if (r == 0) {
+        *ret_how = "";
         r = load_default(&c, e);
+    }
     clock_gettime(CLOCK_MONOTONIC, &before);
     if (r == 0)
         r = run_inside(&c, "nothing", false, &result, e);

@@ -13,9 +13,10 @@
 #include "base/buf.h"
 #include "git/gitconfig.h"
 #include "guard/guard.h"
-#include "guard/rules/judge.h"
+#include "judge/judge.h"
 #include "sys/file.h"
 #include "sys/notify.h"
+#include "sys/process.h"
 #include "protocol/control.h"
 
 /* dispatch.c: waits until something is to be judged; false: the box has ended. */
@@ -228,9 +229,12 @@ struct guard {
     void (*files)(struct guard *g, int socket);
     void (*serve)(struct guard *g); /* a worker's main loop (dispatch.c) */
     uint32_t epoch;
-    uint32_t processors; /* how many may work in parallel */
-    uint32_t umask;      /* ours at the moment */
-    int names_held;      /* 0, 1 shared, 2 exclusive */
+    uint32_t processors;                     /* how many may work in parallel */
+    uint32_t umask;                          /* ours at the moment */
+    struct sys_processor_set processors_own; /* on which this worker may run; no bytes: not looked at yet (install.c) */
+    bool processors_whole;                   /* these are all of its cpuset */
+    int installs;
+    int names_held; /* 0, 1 shared, 2 exclusive */
     bool has_ptrace, ptrace_off;
     bool nested;       /* callers may have their own mount namespaces (nested.c) */
     int init_pid;      /* of pid 1, in the box's /proc */
@@ -435,6 +439,11 @@ int names_lock(struct guard *g, bool exclusive); /* 0, or -ETIMEDOUT without the
 void names_unlock(struct guard *g);
 void table_lock(struct shared *s);
 void table_unlock(struct shared *s);
+/*
+ * Installs `fd`, which stays the guard's own, as the caller's lowest free descriptor; `fd_flags`: 0 or O_CLOEXEC.
+ * Returns its number or -errno; the caller still waits for its answer. (install.c)
+ */
+int descriptor_install(struct guard *g, int fd, unsigned fd_flags);
 uint64_t now_ms(void);
 
 /*
@@ -487,6 +496,9 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
 bool verdict_grantable(struct guard *g, const struct object *o);
 /* What that refusal is, with the event of it. */
 int verdict_not_granted(struct guard *g, const struct object *o);
+/* A second name of a file that is guarded or hidden under its first (rules of fixed place only, as others cannot be
+   listed). */
+int verdict_identity(struct guard *g, const struct sys_stat *st, enum denial_action action, struct str path);
 int verdict_link(struct guard *g, const struct object *from, const struct place *to);
 bool verdict_exclusive(const struct place *p); /* the place matters to repositories: take the name lock exclusively */
 

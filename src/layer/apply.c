@@ -166,7 +166,7 @@ static int add_changes(struct making_ops *m, const struct changes *all, const bo
 static bool changes_repository(const struct changes *all)
 {
     for (size_t i = 0; i < all->n; i++)
-        if (repo_part_of(all->all[i].path) == REPO_UNIT && !repo_inside(all->all[i].path))
+        if (repo_part_of(all->all[i].path) == REPO_UNIT && repo_is_top(all->all[i].path))
             return true;
     return false;
 }
@@ -182,14 +182,54 @@ static int add_more(struct making_ops *m, const struct apply_more *more)
     return 0;
 }
 
-/* The one in the directory `path` of the workspace. */
-static int add_inside(struct making_ops *m, const struct changes *all, const struct apply_ask *ask, const char *path,
+/* New directories between a repository's own and a submodule's in it. */
+static int add_ways(struct making_ops *m, const struct changes *all, const char *git)
+{
+    for (const char *slash = strchr(git, '/'); slash; slash = strchr(slash + 1, '/')) {
+        const char *way = arena_str(m->mem, (struct str){git, (size_t)(slash - git)});
+        const struct change *c = way && repo_is_way(way) ? changes_find(all, way) : NULL;
+        bool made = !c || !c->born || c->conflict;
+        for (size_t i = 0; i < m->x.n && !made; i++)
+            made = m->x.ops[i].kind == OP_CREATE && same(m->x.ops[i].path, way);
+        struct op *op = made ? NULL : add_op(m, OP_CREATE, way);
+        if (op) {
+            op->new = c->new;
+            op->new.mode =
+                S_IFDIR | 0700 | (c->new.mode & 0777); /* git makes none that is setgid, unless the one above is */
+        }
+    }
+    return arena_failed(m->mem) ? apply_no_memory(m->t, m->e) : 0;
+}
+
+/* New files that are called .git: those of submodules, after the repositories that they name. */
+static int add_files(struct making_ops *m, const struct changes *all, const struct apply_ask *ask)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < all->n; i++) {
+        const struct change *c = &all->all[i];
+        bool exact;
+        if (!repo_is_file(c) || !path_wanted(c->path, ask->paths, &exact))
+            continue;
+        const char *why = c->alarms & ALARM_SETUID ? "it is setuid or setgid"
+                          : !exact && repo_guarded(m->t, c->path)
+                              ? "it lies below a guarded name; to apply it, name it itself"
+                              : repo_file_why_not(m->t, c, m->x.ops, m->x.n, m->mem);
+        struct op *op = why ? NULL : add_op(m, OP_CREATE, c->path);
+        if (op)
+            op->new = c->new;
+        r = why ? refuse_path(m, c->path, why) : op ? 0 : apply_no_memory(m->t, m->e);
+    }
+    return r;
+}
+
+/* The one whose own directory is `git`. */
+static int add_inside(struct making_ops *m, const struct changes *all, const struct apply_ask *ask, const char *git,
                       size_t *parts)
 {
     struct repo_within in;
     struct apply_more more = {.parts = *parts};
     const struct apply_outcome before = *m->ret;
-    int r = repo_enter(m->t, all, path, m->mem, &in);
+    int r = repo_enter(m->t, all, git, m->mem, &in);
     if (r == 0 && in.why)
         r = outcome_refuse(m->mem, m->ret, REPO_DIR, in.why);
     else if (r == 0)
@@ -198,6 +238,8 @@ static int add_inside(struct making_ops *m, const struct changes *all, const str
         r = repo_name_within(&in, &more, &before, m->ret, m->mem);
     repo_leave(&in);
     *parts = more.parts;
+    if (r == 0 && more.n)
+        r = add_ways(m, all, git);
     return r == -ENOMEM ? apply_no_memory(m->t, m->e) : r < 0 ? r : add_more(m, &more);
 }
 
@@ -214,28 +256,28 @@ static int add_repositories(struct making_ops *m, const struct changes *all, con
     if (r == 0)
         r = add_more(m, &more);
     for (size_t i = 0; r == 0 && i < n; i++) {
-        const char *git = arena_printf(m->mem, "%s/" REPO_DIR, inside[i]);
-        if (!git)
-            return apply_no_memory(m->t, m->e);
         bool exact;
-        if (!path_wanted(git, ask->paths, &exact))
+        if (!path_wanted(inside[i], ask->paths, &exact))
             continue;
-        if (!exact && repo_guarded(m->t, inside[i]))
-            r = refuse_path(m, git, "it lies below a guarded name; to apply it, name its .git itself");
+        const char *holds = arena_str(m->mem, (struct str){inside[i], repo_inside(inside[i])});
+        if (!holds)
+            return apply_no_memory(m->t, m->e);
+        if (!exact && repo_guarded(m->t, holds))
+            r = refuse_path(m, inside[i], "it lies below a guarded name; to apply it, name its .git itself");
         else
             r = add_inside(m, all, ask, inside[i], &more.parts);
     }
-    return r;
+    return r < 0 ? r : add_files(m, all, ask);
 }
 
 /* Of the repository only what has a name for people is told. */
 static bool comes_along(const struct op *op)
 {
-    const char *path = op->path + repo_inside(op->path);
-    if (!op->why && op->part && object_is(&op->new, S_IFDIR) && repo_part_of(path) != REPO_NOT)
+    const char *rest = op->path + repo_dir(op->path);
+    if (!op->why && op->part && object_is(&op->new, S_IFDIR) && repo_part_of(op->path) != REPO_NOT)
         return true;
-    return !op->why && repo_part_of(path) == REPO_UNIT &&
-           (repo_is_object(path) || str_starts(str_of(path), STR(REPO_DIR "/logs")) || object_is(&op->new, S_IFDIR));
+    return !op->why && repo_part_of(op->path) == REPO_UNIT &&
+           (repo_is_object(op->path) || str_starts(str_of(rest), STR("/logs")) || object_is(&op->new, S_IFDIR));
 }
 
 /* ---- what came of it ---- */
@@ -422,6 +464,13 @@ static int find_other(struct making_ops *m, const char *path, const struct ledge
     return e < 0 ? e : dir < 0 ? 0 : entries.no;
 }
 
+static bool has_head(const struct ledger *all, const char *directory)
+{
+    char head[LAYER_PATH_MAX];
+    const int n = snprintf(head, sizeof head, "%s/HEAD", directory);
+    return n < (int)sizeof head && ledger_find(all, head);
+}
+
 /* A repository that this apply has made goes as a whole, its objects too, unless the host has made something in it. */
 static int take_along(struct making_ops *m, struct transaction *record, const struct ledger *all,
                       const char *const *paths)
@@ -430,8 +479,8 @@ static int take_along(struct making_ops *m, struct transaction *record, const st
         const struct op *made = &record->ops[i];
         const size_t n = strlen(made->path);
         const char *other = "";
-        if (made->why || made->kind != OP_CREATE || !object_is(&made->at, S_IFDIR) ||
-            !same(made->path + repo_inside(made->path), REPO_DIR) || !path_wanted(made->path, paths, NULL))
+        if (made->why || made->kind != OP_CREATE || !object_is(&made->at, S_IFDIR) || !repo_is_dir(made->path) ||
+            !has_head(all, made->path) || !path_wanted(made->path, paths, NULL))
             continue;
         if (find_other(m, made->path, all, LAYER_DEPTH_MAX, &other) < 0)
             other = made->path;

@@ -43,6 +43,7 @@ struct layer_trees {
     int store;             /* the layer's own directory: journal, ledger and undo/ */
     int64_t since;         /* nanoseconds since 1970: what the host changed then or later is in the way */
     const char *id, *path; /* of the layer; of the workspace */
+    const char *root;      /* of the whole workspace, where `path` is in it; or NULL */
     const struct layer_guarded *guarded;
     size_t n_guarded;
     /* What it stands on, the nearest first. What is in the way of their changes that have not landed is in conflict
@@ -51,7 +52,8 @@ struct layer_trees {
     size_t n_below;
     const char *
         inside; /* of a repository inside of the workspace, which `workspace` is then: its path, with a slash; or NULL */
-    bool viewed; /* `workspace` is what the box had below it (stack_view()), so nothing of `below` is in the way */
+    const char *git; /* then: what its own directory is called, if not .git (a submodule's); or NULL */
+    bool viewed;     /* `workspace` is what the box had below it (stack_view()), so nothing of `below` is in the way */
 };
 
 /* Of struct change: the host has written to this very file. */

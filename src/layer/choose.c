@@ -20,8 +20,10 @@ static const char *git_why_not(const struct change *c, bool exact)
     const bool inside = repo_inside(c->path) > 0;
     switch (repo_part_of(c->path)) {
     case REPO_UNIT:
-        return inside ? "it lands with the whole repository that it is part of: apply the .git above it"
-                      : "it lands with the whole repository: pinfold apply .git";
+        return repo_is_top(c->path) ? "it lands with the whole repository: pinfold apply .git"
+               : inside             ? "it lands with the whole repository that it is part of: apply the .git above it"
+                        : "it lands with the whole repository of the submodule: apply the directory that is "
+                          "(.git/modules/NAME)";
     case REPO_PASSING:
         return "it is not applied; git writes it anew";
     case REPO_OTHER:
@@ -38,12 +40,14 @@ static const char *git_why_not(const struct change *c, bool exact)
 static bool in_wanted_unit(const struct change *c, const char *const *paths)
 {
     char git[LAYER_PATH_MAX];
-    const size_t n = repo_inside(c->path);
+    const size_t n = repo_dir(c->path);
     const enum repo_part part = repo_part_of(c->path);
-    if (part == REPO_NOT || (part == REPO_OTHER && !c->born) || n + sizeof REPO_DIR > sizeof git)
+    if (part == REPO_NOT || (part == REPO_OTHER && !c->born) || n >= sizeof git)
         return false;
+    if (c->born && repo_is_way(c->path) && path_wanted(c->path, paths, NULL))
+        return true;
     memcpy(git, c->path, n);
-    memcpy(git + n, REPO_DIR, sizeof REPO_DIR);
+    git[n] = 0;
     return path_wanted(git, paths, NULL);
 }
 

@@ -258,13 +258,30 @@ static const char *gone(const struct layer_reading *r, const struct level *l, in
 
 /* ---- the walk ---- */
 
+/* On either side: what the layer has removed may stay, as each path is applied by itself. */
+static bool on_a_side(const struct level *l, const char *name)
+{
+    struct layer_object o;
+    return (l->up >= 0 && object_look(l->up, name, &o) == 0 && o.mode && !object_whiteout(&o)) ||
+           (l->low >= 0 && object_look(l->low, name, &o) == 0 && o.mode);
+}
+
 /* Whether this directory is a repository's own that the workspace does not have, or below one. */
 static bool is_born(const struct level *l)
 {
     const struct level *git = NULL;
-    for (; l && l->git; l = l->above)
+    for (; l && l->git; l = l->above) {
         git = l;
+        if (!l->below.mode && repo_is_way(l->path) && repo_is_dir(l->path) && on_a_side(l, "HEAD"))
+            return true;
+    }
     return git && !git->below.mode;
+}
+
+/* A new directory that holds nothing but submodules' repositories is made when these are. */
+static bool is_new_way(const struct change *c)
+{
+    return c->kind == CHANGE_ADDED && object_is(&c->new, S_IFDIR) && repo_is_way(c->path);
 }
 
 static struct change *add_change(struct layer_reading *r, const struct level *l, const struct change *c)
@@ -275,7 +292,7 @@ static struct change *add_change(struct layer_reading *r, const struct level *l,
     *slot = *c;
     if (!slot->conflict)
         slot->conflict = l->conflict;
-    slot->born = is_born(l);
+    slot->born = is_born(l) || is_new_way(c);
     slot->alarms = alarms_of(r, l, slot);
     return slot;
 }
@@ -382,14 +399,6 @@ static int deleted(struct layer_reading *r, const struct level *l, const char *n
     if (!add_change(r, l, &c))
         return read_no_memory(r);
     return object_is(low, S_IFDIR) ? walk_deleted(r, l, name, c.path) : 0;
-}
-
-/* On either side: what the layer has removed may stay, as each path is applied by itself. */
-static bool on_a_side(const struct level *l, const char *name)
-{
-    struct layer_object o;
-    return (l->up >= 0 && object_look(l->up, name, &o) == 0 && o.mode && !object_whiteout(&o)) ||
-           (l->low >= 0 && object_look(l->low, name, &o) == 0 && o.mode);
 }
 
 static bool is_repository(const struct level *l)

@@ -24,7 +24,7 @@
 #include "layer/repo/repo.h"
 #include "sys/fd.h"
 #include "sys/file.h"
-#include "sys/own_dirs.h"
+#include "user/own_dirs.h"
 
 #define LAYER_NAME_MAX   64
 #define MAX_LAYER_RECORD (1u << 20)
@@ -150,7 +150,9 @@ static int make_layers(const char *state, struct arena *mem, struct err *e)
         err_say(e, ERR_CANNOT, "--cow: the layer cannot be kept: %s", why);
         return r;
     }
-    return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "cannot make the directory '%s' for layers", path) : 0;
+    return r < 0 ? err_hint(e, err_sys(e, ERR_SYSTEM, -r, "cannot make the directory '%s' for layers", path),
+                            "set HOME or XDG_STATE_HOME to a directory of yours")
+                 : 0;
 }
 
 /* A name for upper/ that nobody can guess; and another number, by which one call is enough. */
@@ -172,10 +174,16 @@ static int begin_layer(struct layer_held *l, int upper, const struct stat *works
     struct timespec since = {0};
     char boot[40];
     int no = dress_upper(upper, workspace);
+    if (no == -EPERM && workspace->st_uid == geteuid())
+        return err_hint(e,
+                        err_say(e, ERR_CANNOT, "--cow: the workspace '%s' belongs to group %u, and you are no member",
+                                l->ask.workspace, (unsigned)workspace->st_gid),
+                        "chgrp it to a group of yours: chgrp %u", (unsigned)getegid());
     if (no == -EPERM)
-        return err_hint(
-            e, err_say(e, ERR_CANNOT, "--cow: the workspace '%s' belongs to another user or group", l->ask.workspace),
-            "run as its owner");
+        return err_hint(e,
+                        err_say(e, ERR_CANNOT, "--cow: the workspace '%s' belongs to user %u", l->ask.workspace,
+                                (unsigned)workspace->st_uid),
+                        "run as its owner");
     if (no == 0)
         no = layer_boot(boot);
     auto_fd int top = openat(AT_FDCWD, l->ask.workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

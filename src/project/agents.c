@@ -15,7 +15,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "project/project.h"
-#include "sys/own_dirs.h"
+#include "user/own_dirs.h"
 
 enum { AGENTS_FILE = 16 << 10 };
 

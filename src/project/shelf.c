@@ -15,7 +15,7 @@
 #include "project/branch.h"
 #include "sys/file.h"
 #include "sys/remove.h"
-#include "sys/own_dirs.h"
+#include "user/own_dirs.h"
 
 #define SHELVES "pinfold-shelves"
 #define PREFIX  "agent-sbx-repo-"

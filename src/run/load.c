@@ -103,6 +103,8 @@ static int add_project_at(struct layers *l, const char *workspace, const char *d
         if (note_project(l, dir, e) < 0)
             return no_memory(e);
     }
+    if (r == -EACCES && access(dir, X_OK) < 0)
+        return err_hint(e, r, "you may not enter '%s'; cd to a directory of yours, or use --workspace DIR", dir);
     if (r < 0)
         return r == -ENOENT ? 0 : r;
     const bool trusted = trust_given(l->mem, l->world.state, path, text);

@@ -12,7 +12,7 @@
 
 #include "survey/written.h"
 #include "supervisor/audit.h"
-#include "sys/own_dirs.h"
+#include "user/own_dirs.h"
 #include "sys/remove.h"
 #include "run/private.h"
 #include "run/world.h"

@@ -15,7 +15,7 @@
 #include "survey/written.h"
 #include "policy/path.h"
 #include "sys/file.h"
-#include "sys/own_dirs.h"
+#include "user/own_dirs.h"
 
 #define MAX_PASSWD (4u << 20)
 

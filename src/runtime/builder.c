@@ -111,8 +111,7 @@ int builder_map_ids(const struct builder *b, uint32_t uid, uint32_t gid)
     return map_ids(b->plan->uid, b->plan->gid, uid, gid);
 }
 
-/* The process of the published ports (supervisor/network/publish.c) enters these: the network namespace and the user
-   namespace that owns it. */
+/* The process of the published ports (supervisor/network/publish.c) enters the network namespace and the user's that owns it. */
 static int give_namespaces(const struct builder *b)
 {
     static const char *const names[] = {"/proc/self/ns/user", "/proc/self/ns/net"};
@@ -126,12 +125,11 @@ static int give_namespaces(const struct builder *b)
 }
 
 /*
- * Under memory pressure the kernel should kill the command before pid 1 (proc_pid_oom_score_adj(5)). The command
- * inherits pid 1's score when it is cloned, so the score is raised before, and pid 1 lowers it (runtime/init.c) once
- * the command runs; one write then sets builder and pid 1, which share their memory. No descriptor is kept, because an
- * open writer would keep its mount from becoming read-only.
+ * Under memory pressure the kernel should kill the command before pid 1 (proc_pid_oom_score_adj(5)). The command inherits pid 1's
+ * score when it is cloned, so the score is raised before, and pid 1 lowers it (runtime/init.c) once the command runs; one write then
+ * sets builder and pid 1, which share their memory. No descriptor is kept: an open writer keeps its mount from becoming read-only.
  */
-static void raise_oom_score(struct builder *b)
+void builder_raise_score(struct builder *b)
 {
     char text[sizeof b->runner.oom_text], raised[16], *end = raised;
     own_fd int fd = sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC, 0);
@@ -529,7 +527,8 @@ _Noreturn void builder_run(struct builder *b)
     int init = -1, e;
     if (b->stacks)
         b->runner.kept.index = (void *)(b->stacks + KEPT_AT);
-    raise_oom_score(b);
+    if (!b->runner.oom_bytes)
+        builder_raise_score(b);
     e = give_namespaces(b);
     if (e < 0)
         builder_give_up(b, WHERE_CHILD, e);

@@ -67,6 +67,7 @@ int builder_map_ids(const struct builder *b, uint32_t uid, uint32_t gid);
 size_t builder_stacks(void);
 /* Makes the pages that a builder with `stacks` will touch, of its own stack, which ends at `stack_end`, and of those. */
 void builder_populate(const struct builder *b, char *stack_end);
+void builder_raise_score(struct builder *b); /* unless the caller, whose memory it shares, has done it */
 /* Before it reads anything of a box's, or executes another program: gives up what the guard must not have; 0 or -errno. */
 int builder_yield(struct builder *b);
 /* A command that runs longer than a moment is not delayed by the mark of its layer: it is removed, and the capabilities for that are given

@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "sys/own_dirs.h"
+#include "user/own_dirs.h"
 #include "sys/remove.h"
 #include "base/fd.h"
 #include "base/buf.h"
@@ -40,16 +40,20 @@ int place_roots(struct arena *mem, const char **ret_run, const char **ret_state,
     return *ret_run && *ret_state ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot find the session");
 }
 
-int place_of_hash(const char *hash, struct arena *mem, struct session_place *ret, struct err *e)
+static int place_below(const char *run, const char *state, const char *hash, struct arena *mem,
+                       struct session_place *ret, struct err *e)
 {
-    const char *run, *state;
-    int r = place_roots(mem, &run, &state, e);
-    if (r < 0)
-        return r;
     snprintf(ret->hash, sizeof ret->hash, "%s", hash);
     ret->run = arena_printf(mem, "%s/%s", run, hash);
     ret->state = arena_printf(mem, "%s/%s", state, hash);
     return ret->run && ret->state ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot find the session");
+}
+
+int place_of_hash(const char *hash, struct arena *mem, struct session_place *ret, struct err *e)
+{
+    const char *run, *state;
+    int r = place_roots(mem, &run, &state, e);
+    return r < 0 ? r : place_below(run, state, hash, mem, ret, e);
 }
 
 int place_named(const char *name, const char *scope, struct arena *mem, struct session_place *ret, struct err *e)
@@ -76,7 +80,7 @@ int place_named(const char *name, const char *scope, struct arena *mem, struct s
     hash[PLACE_HASH - 1] = 0;
     ret->name = arena_text(mem, name);
     ret->scope = arena_text(mem, scope ? scope : "");
-    return place_of_hash(hash, mem, ret, e);
+    return place_below(run, state, hash, mem, ret, e);
 }
 
 /* A directory of ours that nobody else may enter: the last two components are made and judged, the last being HASH. */

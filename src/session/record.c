@@ -342,5 +342,5 @@ bool record_is_of_here(const struct record *r)
 
 bool record_is_alive(const struct record *r)
 {
-    return record_is_of_boot(r) && process_start_time(r->pid) == r->start && !process_is_zombie(r->pid);
+    return record_is_of_boot(r) && process_lives(r->pid, r->start);
 }

@@ -20,8 +20,23 @@ struct pinfold_session {
 /* By its record: its daemon, 0 if that has ended; and whether its box shows nothing at other paths. */
 void session_seen(const struct pinfold_session *s, int *ret_pid, bool *ret_no_mounts);
 int session_connect(const struct session_place *p, struct arena *mem, int *ret, struct err *e);
+/* Its socket has no name any more: its owner is asked for a new one, and connected to. -ENOENT: there is no session; -ESTALE: it has ended. */
+int session_rebind(const struct session_place *p, struct arena *mem, bool locked);
 /* Reports what happened to a session that does not run; returns -ENOENT or -ESTALE. */
 int session_gone(const struct session_place *p, struct arena *mem, struct err *e);
+/* A name for people: what a terminal would obey, or is long, is not shown as it is. */
+const char *session_shown(const struct session_place *p, char room[80]);
+/* A session by its name, of which nothing has been read; NULL with a message. */
+struct pinfold_session *session_object(const char *name, const char *scope, struct err *e);
+/* Reads its record. */
+int session_take_record(struct pinfold_session *s, struct err *e);
+/* Forks the session daemon, no child of ours, and waits for its word. The lock is held by the caller. */
+int session_begin(struct pinfold_policy *policy, const struct session_place *p, const struct pinfold_session_options *o,
+                  int lock, struct err *e);
+/* Of a connected session: one whose box is ending answers nobody. One that is stopped, has no time, or refuses the question, lives. */
+bool session_serves(int fd);
+/* Ends the session daemon that the record names; 0 also when there is none (any more). */
+int session_end(const struct session_place *p, struct arena *mem, struct err *e);
 /* The limit that ended a session. */
 struct session_limit {
     enum box_limit limit; /* or none */

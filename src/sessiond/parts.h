@@ -70,6 +70,12 @@ struct sessiond {
 uint64_t sessiond_now(void);
 int sessiond_watch(struct sessiond *k, int fd, uint32_t events, uint64_t ticket);
 
+/* ---- found.c ---- */
+bool sessiond_is_found(const struct sessiond *k);
+bool sessiond_has_record(struct sessiond *k);
+/* Its box is ending, and nobody finds it any more: who starts a session of its name waits for that end, and has another. */
+void sessiond_leave(struct sessiond *k);
+
 /* ---- answer.c ---- */
 void answer_refused(int to, const struct err *e, int r);
 /* Sends bytes, in a memfd if they are many, and numbers. */

@@ -49,31 +49,6 @@ static int make_listener(struct sessiond *k, struct err *e)
     return 0;
 }
 
-/* Whether clients still find the socket: the signal only means that one did not, a moment ago. */
-static bool is_found(const struct sessiond *k)
-{
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    struct stat st;
-    auto_fd int dir = open(k->ask->run, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    auto_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d/" KEEP_SOCKET, dir);
-    if (k->listener < 0 || dir < 0 || fstatat(dir, KEEP_SOCKET, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return false;
-    /* A full queue means that it was found. */
-    return fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof at) == 0 || errno == EAGAIN;
-}
-
-/* If it was removed, or belongs to another session of the same name, nobody can find this one any more. */
-static bool record_is_ours(struct sessiond *k)
-{
-    struct stat st;
-    if (stat(k->ask->record, &st) < 0)
-        return errno != ENOENT && errno != ENOTDIR;
-    if (!k->record_ino)
-        k->record_ino = st.st_ino;
-    return st.st_ino == k->record_ino;
-}
-
 static int begin(struct sessiond *k, struct err *e)
 {
     sigset_t set;
@@ -105,7 +80,7 @@ static int begun(void *ctx, const struct started *s, struct err *e)
     k->builder = s->pid;
     k->began = sessiond_now();
     k->look_at = k->began + LOOK_US;
-    (void)record_is_ours(k);
+    (void)sessiond_has_record(k);
     int r = make_listener(k, e);
     /* If the starter was killed, this process has the lock: nobody else starts a session of this name meanwhile. */
     if (r == 0 && k->ask->lock >= 0) {
@@ -117,27 +92,18 @@ static int begun(void *ctx, const struct started *s, struct err *e)
     return r;
 }
 
-/* Nobody finds it any more: who starts a session of its name waits for the end of this one's box, and has another. */
-static void leave_place(struct sessiond *k)
-{
-    auto_fd int dir = k->listener < 0 ? -1 : open(k->ask->run, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir >= 0 && record_is_ours(k))
-        (void)unlinkat(dir, KEEP_SOCKET, 0);
-    k->listener = close_fd(k->listener);
-}
-
 static void take_signals(struct sessiond *k)
 {
     struct signalfd_siginfo i;
     struct err ignored;
     while (read(k->signals, &i, sizeof i) == (ssize_t)sizeof i) {
         if (i.ssi_signo == SIGUSR1) {
-            if (!k->told && !is_found(k))
+            if (!k->told && !sessiond_is_found(k))
                 (void)make_listener(k, &ignored);
         } else if (k->box) {
             k->told = true;
             box_keep_end(k->box);
-            leave_place(k);
+            sessiond_leave(k);
         }
     }
 }
@@ -152,7 +118,7 @@ static void mark_stopped(struct sessiond *k, const struct box_result *result)
                      : result->limit == BOX_LIMIT_PROCESSES ? l->processes.value
                                                             : l->disk.value;
     auto_buf struct buf text = BUF(16384);
-    if ((!limit && !k->told) || !record_is_ours(k))
+    if ((!limit && !k->told) || !sessiond_has_record(k))
         return;
     if (limit)
         buf_printf(&text, "%s %" PRIu64 "\n", limit, value);
@@ -219,13 +185,13 @@ static void due(void *ctx, uint64_t now)
     if (k->look_at > now)
         return;
     k->look_at = now + LOOK_US;
-    if (!record_is_ours(k) && k->box)
+    if (!sessiond_has_record(k) && k->box)
         box_keep_end(k->box);
 }
 
 static void sessiond_end(struct sessiond *k)
 {
-    leave_place(k);
+    sessiond_leave(k);
     k->epoll = close_fd(k->epoll);
     k->signals = close_fd(k->signals);
     buf_free(&k->image);

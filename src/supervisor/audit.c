@@ -23,7 +23,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "supervisor/run.h"
-#include "sys/own_dirs.h"
+#include "user/own_dirs.h"
 
 #define READ_CHUNK (64u << 10)
 #define CHAIN_END  (32 + sizeof "\"}\n" - 1) /* a chained line ends with its sum and these */

@@ -35,9 +35,9 @@ static uint32_t umask_now(bool foreground)
 static void new_id(char ret[17])
 {
     unsigned char random[8] = {0};
-    uint64_t now = now_us();
     /* Only has to differ from other runs; before the kernel's pool is ready, time and pid do. */
     if (getrandom(random, sizeof random, GRND_NONBLOCK) != (ssize_t)sizeof random) {
+        uint64_t now = now_us();
         now ^= (uint64_t)getpid() << 44;
         memcpy(random, &now, sizeof random);
     }
@@ -293,7 +293,10 @@ int box_run(const struct run_spec *spec, struct box_result *ret, struct err *e)
 int box_exec(const struct box_exec *exec, struct box_result *ret, struct err *e)
 {
     struct box b = {.exec = exec, .command = &exec->command, .limits = exec->limits, .err = e};
-    return box_live(&b, NULL, ret);
+    int r = box_live(&b, NULL, ret);
+    if (r == 0 && exec->command.foreground)
+        arenas_leave_to_exit();
+    return r;
 }
 
 /* ---- a box without a command ---- */

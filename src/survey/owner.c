@@ -103,7 +103,7 @@ bool maker_is_gone(const char *boot, const char *process)
         return true;
     if (space != owner_namespace())
         return false;
-    return process_start_time(pid) != start || process_is_zombie(pid);
+    return !process_lives(pid, start);
 }
 
 static char *own_stat(int pid, char *text, size_t room)
@@ -119,20 +119,24 @@ static char *own_stat(int pid, char *text, size_t room)
     return strrchr(text, ')'); /* the name before may contain anything */
 }
 
-unsigned long long process_start_time(int pid)
+static unsigned long long start_time(const char *p)
 {
-    char text[1024];
-    const char *p = own_stat(pid, text, sizeof text);
     for (int field = 2; p && field < 22; field++)
         p = strchr(p + 1, ' ');
     return p ? strtoull(p + 1, NULL, 10) : 0;
 }
 
-bool process_is_zombie(int pid)
+unsigned long long process_start_time(int pid)
+{
+    char text[1024];
+    return start_time(own_stat(pid, text, sizeof text));
+}
+
+bool process_lives(int pid, unsigned long long start)
 {
     char text[1024];
     const char *p = own_stat(pid, text, sizeof text);
-    return !p || p[1] != ' ' || p[2] == 'Z' || p[2] == 'X';
+    return p && p[1] == ' ' && p[2] != 'Z' && p[2] != 'X' && start_time(p) == start;
 }
 
 bool process_is_stopped(int pid)

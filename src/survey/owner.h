@@ -30,7 +30,7 @@ unsigned long long owner_namespace(void);
 /* Start time of process `pid` (0: this one) in clock ticks after boot: field 22 of proc_pid_stat(5). 0: no such
    process. */
 unsigned long long process_start_time(int pid);
-/* A process that has ended but was not waited for still has its pid and start time. */
-bool process_is_zombie(int pid);
+/* Whether process `pid` runs, and began at that time. One that has ended but was not waited for still has both numbers. */
+bool process_lives(int pid, unsigned long long start);
 /* By a signal or a tracer: it answers nobody. */
 bool process_is_stopped(int pid);

@@ -28,6 +28,7 @@
 #include "sys/file.h"
 
 #define TARGETS_MAX 128
+#define BEGINNINGS  1024
 #define ENTRIES_MAX 8192 /* of one directory; beyond that only literal names are checked */
 
 struct seeker {
@@ -37,10 +38,11 @@ struct seeker {
     const char *top; /* the workspace, real */
     const struct git_look *look;
     bool failed;
-    size_t over; /* targets beyond TARGETS_MAX */
-    bool unread; /* the top has more entries than were read, and there are names with patterns */
-    bool guards; /* something is protected */
-    size_t odd;  /* number of findings about the repository, and the first one */
+    size_t over;                      /* targets beyond TARGETS_MAX */
+    bool unread;                      /* the top has more entries than were read, and there are names with patterns */
+    bool guards;                      /* something is protected */
+    uint64_t begins[BEGINNINGS / 64]; /* how guarded names without a pattern begin */
+    size_t odd;                       /* number of findings about the repository, and the first one */
     struct git_run first;
 };
 
@@ -141,10 +143,30 @@ static bool is_known_in_git(const struct seeker *s, const char *entry, struct st
     return !listing_may_have(l, first) || (!rest.n && !listing_may_link(l, first));
 }
 
-static void entry(struct seeker *s, const struct sys_dirent *e)
+/* A bit for how a name begins, in any case. Most entries begin as no guarded name does, and a top may have thousands. */
+static size_t beginning(const char *name)
+{
+    const unsigned first = (unsigned char)name[0] | 32u;
+    const unsigned second = name[0] && name[1] && name[1] != '/' ? (unsigned char)name[1] | 32u : 0;
+    return (first * 37 + second) % BEGINNINGS;
+}
+
+static void note_beginnings(struct seeker *s)
 {
     for (size_t i = 0; i < s->policy->n_guards; i++) {
+        const size_t bit = beginning(s->policy->guards[i].name);
+        s->begins[bit / 64] |= (uint64_t)1 << bit % 64;
+    }
+}
+
+static void entry(struct seeker *s, const struct sys_dirent *e)
+{
+    const size_t bit = beginning(e->name);
+    const bool usual = !(s->begins[bit / 64] & (uint64_t)1 << bit % 64);
+    for (size_t i = 0; i < s->policy->n_guards; i++) {
         struct str rest;
+        if (usual && !s->policy->guards[i].pattern)
+            continue;
         if (!is_named(&s->policy->guards[i], e->name, &rest) || (e->type == DT_DIR && rest.n == 0))
             continue;
         if (e->type == DT_DIR && is_known_in_git(s, e->name, rest))
@@ -164,6 +186,7 @@ static void links_at_top(struct seeker *s)
     const struct sys_dirent *e;
     if (dir < 0)
         return;
+    note_beginnings(s);
     for (; left && (e = sys_next_entry(&all)); left--)
         if (e->type == DT_LNK || e->type == DT_DIR || e->type == DT_UNKNOWN)
             entry(s, e);

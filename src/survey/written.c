@@ -14,7 +14,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "sys/file.h"
-#include "sys/own_dirs.h"
+#include "user/own_dirs.h"
 
 enum { LINKS = 40 /* as many as the kernel follows */, MONTH = 30 * 24 * 3600, ROOM = PATH_MAX + 64 };
 
@@ -353,6 +353,28 @@ static int walk_on(struct written_walk *w)
     }
 }
 
+/* Absolute, each component once: no "." or "..", no empty one. */
+static bool is_plain(const char *path)
+{
+    for (const char *at = path; *at == '/' && at[1]; at += 1 + strcspn(at + 1, "/")) {
+        const size_t n = strcspn(at + 1, "/");
+        if (n == 0 || (at[1] == '.' && (n == 1 || (n == 2 && at[2] == '.'))))
+            return false;
+    }
+    return path[0] == '/' && path[strlen(path) - 1] != '/' && strlen(path) < PATH_MAX;
+}
+
+/* The usual case by one call: the kernel finds no link on the way, so the path is the real one. */
+static bool at_once(struct written_walk *w)
+{
+    int fd = is_plain(w->rest) ? sys_openat2(AT_FDCWD, w->rest, O_PATH | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS) : -EINVAL;
+    if (fd < 0)
+        return false;
+    strcpy(w->real, w->rest);
+    w->dir = fd;
+    return true;
+}
+
 int written_walk(const char *memory, const char *what, const char *path, char ret_real[PATH_MAX], int *ret_fd,
                  struct err *e)
 {
@@ -363,9 +385,12 @@ int written_walk(const char *memory, const char *what, const char *path, char re
         return here[0] ? -ENOENT : -errno;
     if (snprintf(w.rest, sizeof w.rest, "%s%s%s", here, here[0] ? "/" : "", path) >= (int)sizeof w.rest)
         return -ENAMETOOLONG;
-    int no = to_root(&w);
-    if (no == 0)
-        no = walk_on(&w);
+    int no = 0;
+    if (!at_once(&w)) {
+        no = to_root(&w);
+        if (no == 0)
+            no = walk_on(&w);
+    }
     auto_fd int fd = w.dir;
     if (w.planted[0])
         return written_refuse(what, path, w.planted, w.real, e);

@@ -283,6 +283,30 @@ static inline unsigned sys_processors(void)
         n += (unsigned)__builtin_popcountll(set[i]);
     return n ? n : 1;
 }
+/* Processors on which a thread may run: bit N of `bits` is processor N, `bytes` as the kernel's own set is long. */
+struct sys_processor_set {
+    size_t bytes;
+    uint64_t bits[16]; /* 1,024 processors: where there are more, the calls fail */
+};
+/* `tid` 0: this thread. sched_getaffinity(2). */
+static inline int sys_processors_allowed(int tid, struct sys_processor_set *ret)
+{
+    const long got = sys_call(SYS_sched_getaffinity, tid, sizeof ret->bits, ret->bits, 0, 0, 0);
+    ret->bytes = got > 0 ? (size_t)got : 0;
+    return got < 0 ? (int)got : 0;
+}
+/* sched_setaffinity(2). */
+static inline int sys_processors_allow(int tid, const struct sys_processor_set *set)
+{
+    return (int)sys_call(SYS_sched_setaffinity, tid, set->bytes, set->bits, 0, 0, 0);
+}
+/* The one on which this thread runs, or -errno. getcpu(2). */
+static inline int sys_processor(void)
+{
+    unsigned cpu = 0;
+    const long e = sys_call(SYS_getcpu, &cpu, 0, 0, 0, 0, 0);
+    return e < 0 ? (int)e : (int)cpu;
+}
 /* New zeroed memory of `n` bytes, shared with child processes, or NULL. */
 static inline void *sys_pages_shared(size_t n)
 {

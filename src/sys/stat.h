@@ -27,6 +27,9 @@ _Static_assert(sizeof(struct sys_stat) == 256, "struct statx of the kernel");
 
 /* FICLONE (ioctl_ficlone(2)) of <linux/fs.h>, which cannot be included. */
 #define SYS_CLONE_FILE 0x40049409u
+/* FS_IOC_GETFLAGS (ioctl_iflags(2)), and FS_CASEFOLD_FL of what it tells. The kernel writes an int, whatever the number says. */
+#define SYS_GET_FLAGS  0x80086601u
+#define SYS_FOLDS_CASE 0x40000000u
 
 #define SYS_STAT_TYPE  0x1u    /* STATX_TYPE */
 #define SYS_STAT_BASIC 0x7ffu  /* STATX_BASIC_STATS */

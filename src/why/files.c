@@ -1,6 +1,6 @@
 /*
  * Files: what mounts, the guard and ordinary permissions do with an act on a path, in the order in which the box would meet
- * them. The guard's names are judged by its own rules (guard/rules/judge.h); where it looks at the file system, so do we.
+ * them. The guard's names are judged by its own rules (judge/judge.h); where it looks at the file system, so do we.
  */
 #include <fcntl.h>
 #include <sys/statvfs.h>

@@ -2,7 +2,7 @@
 #pragma once
 #include <sys/stat.h>
 
-#include "guard/rules/judge.h"
+#include "judge/judge.h"
 #include "plan/make.h"
 #include "plan/seen.h"
 #include "why/why.h"

@@ -492,6 +492,7 @@ ok "and diff" says "$("$pinfold" diff)" "by-agent"
 
 # ---- refused with a sentence ----
 ok "another engine" says "$(box --cow --engine bwrap -- true)" "only the engine native"
+ok "an engine that has no image yet" says "$(box --cow --engine docker -- true)" "only the engine native.*use --engine native"
 ok "a read-only workspace" says "$(box --cow --ro . -- true)" "it is read-only in this box"
 ok "a writable tree around it" says "$(box --cow --rw "$top" -- true)" "past its layer"
 ok "a writable mount of a part" says "$(box --cow --mount "$top/work/sub:/mnt:rw" -- true)" "past its layer"

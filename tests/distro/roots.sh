@@ -15,21 +15,29 @@ END
 }
 
 root_of() { # name: makes $scratch/NAME, fresh
-    local name=$1 archive=$scratch/$1.tar kept=${PINFOLD_TEST_CACHE-}
+    local name=$1 archive='' kept=${PINFOLD_TEST_CACHE-}
     if [ -n "$kept" ] && mkdir -p "$kept"; then
         archive=$kept/$name-$(wanted | cksum | cut -d ' ' -f 1).tar
         [ -z "$(find "$archive" -mtime +7 2>/dev/null)" ] || rm -f "$archive"
     fi
+    rm -rf "${scratch:?}/$name"
+    if [ -z "$kept" ]; then # an archive would only be written and read once
+        made "$name" directory "$scratch/$name" || return 1
+        rm -rf "${scratch:?}/$name"/dev/*
+        return 0
+    fi
     if [ ! -e "$archive" ]; then
-        # A mirror may be behind: how old its lists are is no matter here.
-        mmdebstrap --format=tar --variant=minbase --include="$(wanted)" --aptopt='Acquire::Check-Valid-Until "false"' \
-            --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
-            "$name" "$archive.new" "$mirror" >"$scratch/$name.log" 2>&1 || return 1
+        made "$name" tar "$archive.new" || return 1
         mv "$archive.new" "$archive"
     fi
-    rm -rf "${scratch:?}/$name"
     mkdir "$scratch/$name"
     tar -xf "$archive" -C "$scratch/$name" --exclude='./dev/*'
+}
+# A mirror may be behind: how old its lists are is no matter here.
+made() { # name, format, place
+    mmdebstrap --format="$2" --variant=minbase --include="$(wanted)" --aptopt='Acquire::Check-Valid-Until "false"' \
+        --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+        "$1" "$3" "$mirror" >"$scratch/$1.log" 2>&1
 }
 
 # This tree as a clone would have it.

@@ -95,9 +95,9 @@ default_ulimits = ["nofile=20000:20000", "nproc=1000:1000"]
 runtime = "runc"
 cgroup_manager = "cgroupfs"
 events_logger = "file"
-[network]
-network_backend = "cni"
 EOF
+    # podman 4 without netavark has CNI, which must be named; podman 5 knows netavark alone.
+    [ -x /usr/lib/podman/netavark ] || printf '[network]\nnetwork_backend = "cni"\n' >>"$d/conf/containers.conf"
     cat >"$d/conf/storage.conf" <<EOF
 [storage]
 driver = "${KIT_PODMAN_DRIVER:-overlay}"

@@ -991,7 +991,47 @@ def quick():
     return f"1,000 files: diff {diff * 1000:.0f} ms, apply {apply * 1000:.0f} ms, undo {undo * 1000:.0f} ms"
 
 
-CASES = {"reads": reads_what_the_box_sees, "alarms": tells_what_matters, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
+def attributes():
+    """user.* and ACLs of files and directories: told by diff, landed by apply, taken back by undo, and kept where only the content changes."""
+    def run(*words, cwd):
+        return subprocess.run(words, cwd=cwd, check=True, stdout=subprocess.PIPE).stdout.decode()
+
+    def told(top, without=()):
+        names = sorted(set(os.listdir(top)) - set(without))
+        return run("getfattr", "-d", "-m", "^user", *names, cwd=top) + run("getfacl", "-n", *names, cwd=top)
+    layer = kit.Layer(kit.fresh(os.path.join(SCRATCH, "attributes")))
+    layer.work = os.path.realpath(layer.work)
+    for name in ("plain", "kept", "changed", "gone", "acl", "acl-gone"):
+        put(layer.work, name, name)
+    put(layer.work, "dir/in", "in")
+    other, mine = "65534", str(os.getuid())
+    run("setfattr", "-n", "user.a", "-v", "1", "kept", "changed", "gone", cwd=layer.work)
+    run("setfattr", "-n", "user.big", "-v", "0x" + "00ff" * 60, "kept", cwd=layer.work)
+    run("setfacl", "-m", f"u:{other}:r,g:{other}:x", "kept", "acl-gone", cwd=layer.work)
+    before = told(layer.work)
+    time.sleep(0.02)
+    script = f"""echo more >>kept; setfattr -n user.a -v 2 changed; setfattr -n user.new plain; setfattr -x user.a gone; setfacl -m u:{mine}:rwx acl; setfacl -b acl-gone
+setfacl -d -m u:{mine}:rx dir; setfattr -n user.dir -v d dir; echo n >new; setfattr -n user.n -v n new; setfacl -m g:$(id -g):w new; mkdir made; setfacl -d -m u:{mine}:x made; echo m >made/m"""
+    names = "acl acl-gone changed dir gone made new plain"
+    seen = layer.pinfold("run", "-q", "--cow", "--", "sh", "-ec", script + f"; getfattr -d -m '^user' {names}; getfacl -n {names}")[1]
+    changes = layer.diff()
+    for path in ("changed", "plain", "gone", "acl", "acl-gone", "dir"):
+        check("attributes" in changes[path]["what"] and "content" not in changes[path]["what"], path, changes[path])
+    check(changes["kept"]["what"] == ["content"], "an edited file keeps its own", changes["kept"])
+    text = layer.pinfold("diff")[1]
+    check(re.search("changed .*attributes", text) and re.search("acl .*attributes", text), text)
+    code, _, err = layer.pinfold("diff", "--patch", ok=None)
+    check(code == 1 and "changed: a patch cannot hold its attributes" in err and "acl: a patch" in err, code, err)
+    layer.pinfold("apply", "--all")
+    now = told(layer.work, without=["kept"])  # whose ACL has users that the box does not know
+    check(now == seen, "as the box saw them", now, seen)
+    check(told(layer.work).count(f"user:{other}:r--") == 1 and "user.big" in told(layer.work), "what the box does not know", told(layer.work))
+    check(not layer.diff(), layer.diff())
+    layer.pinfold("undo")
+    check(told(layer.work) == before, "undo", told(layer.work), before)
+
+
+CASES = {"attributes": attributes, "reads": reads_what_the_box_sees, "alarms": tells_what_matters, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
          "undo-refuses": undo_refuses, "hunks": by_hunks, "hunks-meanwhile": hunks_meanwhile, "kill-hunks": killed_by_hunks, "to": elsewhere, "to-conflicts": elsewhere_conflicts, "kill-to": killed_elsewhere, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "kill-stacked": killed_stacked, "kill-living": killed_living, "schedules": schedules,
          "file-systems": refuses_file_systems, "hostile": hostile, "odd": odd_objects,
          "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "paged": paged, "tool": tooled, "then": asked_then, "patch": patch_round_trip, "chosen": patch_of_chosen, "renames": renames, "quick": quick}

@@ -167,6 +167,30 @@ def cases(c):  # noqa: C901
         check("linked work tree" in layer.pinfold("diff")[1], layer.pinfold("diff")[1])
         check(layer.pinfold("apply", "f1")[0] == 0, "a file of a linked work tree")
 
+    def reftable():
+        """Of a repository with reftables nothing lands, files do; nor of one whose refs the box has put into one, by which they are deleted as files."""
+        migrated = """git config core.repositoryformatversion 1; git config extensions.refstorage reftable; mkdir .git/reftable; echo 0x000000000001-0x000000000002-fec92d3d.ref >.git/reftable/tables.list
+echo REFT >.git/reftable/0x000000000001-0x000000000002-fec92d3d.ref; rm -rf .git/refs/heads .git/packed-refs .git/logs; echo this repository uses the reftable format >.git/refs/heads; echo 'ref: refs/heads/.invalid' >.git/HEAD"""
+
+        def with_tables(work):
+            real = subprocess.run(["git", "init", "-q", "-b", "main", "--ref-format=reftable"], cwd=work, env=dict(os.environ, HOME=work, **GIT), stderr=subprocess.DEVNULL).returncode == 0
+            fill(work, files=3)  # with a git that knows none of it: by hand, as git 2.47 leaves it
+            if not real:
+                subprocess.run(["sh", "-ec", migrated], cwd=work, check=True, env=dict(os.environ, HOME=work, **GIT))
+        for fill_it, script, said in ((with_tables, "printf x >.git/reftable/0x000000000003-0x000000000003-fec92d3d.ref; echo y >>f1; echo z >new", "its refs are not files (reftable)"),
+                                      (fill, migrated + "; echo y >>f1; echo z >new", "in the layer its refs are not files any more")):
+            layer = layer_of("reftable", script, fill=fill_it)
+            before, all_files = state(layer), files(layer)
+            check(said in layer.pinfold("diff")[1], layer.pinfold("diff")[1])
+            code, out, err = layer.pinfold("apply", "--all", ok=None)
+            check(code == 1 and f".git: {said}" in err and "git format-patch in a box with this layer" in err and "applied f1\napplied new\n" in out, code, out, err)
+            check(".git/reftable" in layer.pinfold("apply", ".git/reftable/tables.list", ok=(1,))[2] and said in layer.pinfold("apply", ".git", ok=(1,))[2], "by name")
+            code, out, err = layer.pinfold("apply", "--branch", "x", "--all", ok=None)
+            check(code == 3 and said in err, "--branch", code, out, err)
+            c.same_trees(before, state(layer), "the repository")
+            layer.pinfold("undo")
+            c.same_trees(all_files, files(layer), "undo")
+
     def branch():
         """A commit of the changes on a new branch; nothing else of the workspace changes."""
         def more(work):
@@ -369,6 +393,122 @@ git commit -q --allow-empty -m top; rm -rf aside; mkdir table/.git/reftable; ech
         os.rename(os.path.join(layer.work, "gone"), other)
         before = state(layer, "other")
         check("other/.git: the host changed the directories above it" in layer.pinfold("apply", "other/.git", ok=(1,))[2] and state(layer, "other") == before, "another repository stands there")
+
+    def with_modules(work):
+        """Submodules: lib/mod, whose name has a slash, and deep in it; `more` is not checked out."""
+        def run_git(*words, cwd=None):
+            subprocess.run(["git", "-c", "protocol.file.allow=always", *words], cwd=cwd or work, check=True, env=dict(os.environ, HOME=work, **GIT), stderr=subprocess.DEVNULL)
+        master, whole = os.path.join(c.SCRATCH, "with-modules"), work
+        if os.path.isdir(master):
+            kit.copy_tree(master + "/work/.", whole)
+            return
+        work = os.path.join(master, "work")
+        os.makedirs(work)
+        for name, of in (("deep", None), ("mod", "deep"), ("more", None)):
+            at = os.path.join(master, "up", name)
+            os.makedirs(at)
+            fill(at, files=8 if of else 3)
+            if of:
+                run_git("submodule", "--quiet", "add", f"{master}/up/{of}", "deep", cwd=at)
+                run_git("commit", "-qm", "with deep", cwd=at)
+        fill(work, files=2)
+        run_git("submodule", "--quiet", "add", f"{master}/up/mod", "lib/mod")
+        run_git("submodule", "--quiet", "add", f"{master}/up/more", "more")
+        run_git("submodule", "--quiet", "update", "--init", "--recursive")
+        run_git("commit", "-qam", "modules")
+        run_git("submodule", "--quiet", "deinit", "-f", "more")
+        kit.remove(os.path.join(work, ".git/modules/more"))
+        run_git("submodule", "--quiet", "init", "more")
+        run_git("branch", "old", cwd=os.path.join(work, "lib/mod"))
+        run_git("branch", "side", cwd=os.path.join(work, "lib/mod"))
+        run_git("checkout", "-qB", "main", cwd=os.path.join(work, "lib/mod/deep"))
+        kit.copy_tree(work + "/.", whole)
+
+    IN_MODULES = f"""(cd lib/mod; {WORK}); (cd lib/mod/deep; echo d >>f1; git commit -qam deeper; echo s >>f2; git add f2)
+git add lib/mod; git commit -qm top"""
+
+    def modules():
+        """The repositories of submodules, below .git/modules, land as units of their own; what git obeys in them is named one by one."""
+        script = IN_MODULES + """; git -C lib/mod config core.fsmonitor evil; echo evil >.git/modules/lib/mod/hooks/post-checkout; git -C lib/mod update-ref refs/x/y HEAD
+for at in lib/mod lib/mod/deep .; do git -C $at for-each-ref --format='%(objectname) %(refname)'; git -C $at symbolic-ref HEAD; git -C $at diff --cached --name-only; done | grep -v refs/x/y >seen"""
+        layer = layer_of("modules", script, fill=with_modules)
+        mod, deep = os.path.join(layer.work, "lib/mod"), os.path.join(layer.work, "lib/mod/deep")
+        own = {mod: ".git/modules/lib/mod", deep: ".git/modules/lib/mod/modules/deep", layer.work: ".git"}
+
+        def now():
+            return {at: {p: w for p, w in kit.tree(os.path.join(layer.work, git_dir), times=False).items() if not re.search(r"(^|/)(objects|modules)(/|$)|COMMIT_EDITMSG|ORIG_HEAD", p)} for at, git_dir in own.items()}
+        before = now()
+        told = json.loads(layer.pinfold("diff", "--json")[1])
+        words, paths = "\n".join(told["git"]), [x["path"] for x in told["changes"]]
+        check(all(w in words for w in (".git/modules/lib/mod: branch feature/x: new", ".git/modules/lib/mod: the stash changed", "modules/deep: branch main: ", "branch main: ")), words)
+        check(sorted(p for p in paths if p.startswith(".git")) == [".git/modules/lib/mod/config", ".git/modules/lib/mod/hooks/post-checkout"], "told in words", paths)
+        code, out, err = layer.pinfold("apply", "--all", ok=None)
+        check(code == 1 and all(w in err for w in (".git/modules/lib/mod/config: git obeys it; to apply it, name this path itself", "hooks/post-checkout: git obeys it", "lib/mod/refs/x/y: a ref of this name")), code, err)
+        with open(os.path.join(layer.work, "seen")) as file:
+            seen = file.read()
+        found = "".join(git(layer, *words, cwd=at) for at in own for words in (("for-each-ref", "--format=%(objectname) %(refname)"), ("symbolic-ref", "HEAD"), ("diff", "--cached", "--name-only")))
+        check(found == seen and git(layer, "config", "core.fsmonitor", cwd=mod, ok=False) == "", "as the box left them", found, seen)
+        check(git(layer, "submodule", "status").split("\n")[0].startswith(" ") and len(git(layer, "stash", "list", cwd=mod).splitlines()) == 2, git(layer, "submodule", "status"))
+        for at in own:
+            sound(layer, at, cwd=at)
+        check(not os.path.exists(os.path.join(layer.dir, "git")) and "branch" not in layer.pinfold("diff")[1], "all has landed")
+        layer.pinfold("undo")  # but for an index that git wrote when it looked
+        kept = now()
+        for at in own:
+            c.same_trees({p: w for p, w in before[at].items() if p != "index"}, {p: w for p, w in kept[at].items() if p != "index"}, f"undo: {at}")
+        check(git(layer, "status", "--porcelain", cwd=deep) == "", "the index of one that git did not look at", git(layer, "status", cwd=deep))
+        layer.pinfold("apply", ".git/modules/lib/mod/modules/deep", ok=(0, 1))
+        check(git(layer, "log", "-1", "--format=%s", cwd=deep) == "deeper\n" and now()[mod] == kept[mod] and now()[layer.work] == kept[layer.work], "one of them alone")
+        check("lands with the whole repository of the submodule" in layer.pinfold("apply", ".git/modules/lib/mod/refs/heads/main", ok=(1,))[2], "a part of one")
+        layer.pinfold("apply", ".git/modules/lib/mod/hooks/post-checkout")
+        check(os.path.exists(os.path.join(layer.work, ".git/modules/lib/mod/hooks/post-checkout")) and now()[mod]["HEAD"] == before[mod]["HEAD"], "named itself")
+
+    def modules_host():
+        """What the host moved in a submodule stays, and the box's is beside it; a repository that stands in its place gets nothing."""
+        layer = layer_of("modules", IN_MODULES + "; rm lib/mod/.git", fill=with_modules)
+        mod, own = os.path.join(layer.work, "lib/mod"), os.path.join(layer.work, ".git/modules/lib/mod")
+        git(layer, "commit", "-q", "--allow-empty", "-m", "host", cwd=mod)
+        git(layer, "status")  # which writes the index at the top, so that .git and what holds it change
+        open(os.path.join(layer.work, "untold"), "w").close()
+        host = git(layer, "rev-parse", "main", cwd=mod)
+        code, out, err = layer.pinfold("apply", ".git", ok=None)
+        check(code == 1 and ".git/modules/lib/mod: heads/main: the host moved it after the box began; the box's is refs/pinfold/" in out + err, code, out, err)
+        beside = git(layer, "for-each-ref", "--format=%(contents:subject)", "refs/pinfold", cwd=mod)
+        check(git(layer, "rev-parse", "main", cwd=mod) == host and beside == "two\n" and "feature/x" in git(layer, "branch", cwd=mod), beside)
+        sound(layer, "host", cwd=mod)
+        check("lib/mod/.git: it is a file that says where" in layer.pinfold("apply", "lib/mod/.git", ok=(1,))[2] and os.path.exists(mod + "/.git"), "its file stays")
+        layer = layer_of("modules", IN_MODULES, fill=with_modules)
+        os.rename(own, own + ".old")
+        kit.copy_tree(own + ".old", own)
+        before = kit.tree(own, times=False)
+        code, out, err = layer.pinfold("apply", "--all", ok=None)
+        check(code == 1 and ".git/modules/lib/mod: the host changed the directories above it" in err, code, err)
+        c.same_trees(before, kit.tree(own, times=False), "another repository stands there")
+
+    def modules_born():
+        """A submodule's repository that the box has made lands with the file that names it, if both say the same, and undo takes both away."""
+        update = "git -c protocol.file.allow=always submodule --quiet update --init --recursive"
+        script = f"""{update} more; git -C more checkout -q main; git -C more commit -q --allow-empty -m box; echo evil >.git/modules/more/hooks/post-checkout
+git clone -q --no-local . copy; cd copy; git config --file .gitmodules --get-regexp url >/dev/null; {update}; git -C lib/mod/deep commit -q --allow-empty -m inner; git -C more config core.fsmonitor evil; cd ..
+mkdir wrong out; echo 'gitdir: ../.git/modules/more' >wrong/.git; echo 'gitdir: ../../x' >out/.git"""
+        layer = layer_of("modules", script, fill=with_modules)
+        before, own = files(layer), os.path.join(layer.work, ".git/modules/more")
+        told = json.loads(layer.pinfold("diff", "--json")[1])
+        check(".git/modules/more: the box made the repository" in told["git"] and not [x["path"] for x in told["changes"] if "/modules/" in x["path"]], told["git"], [x["path"] for x in told["changes"]])
+        code, out, err = layer.pinfold("apply", "--all", ok=None)
+        check(code == 1 and "wrong/.git: the repository that it names belongs to another directory" in err and "out/.git: it names something else" in err, code, err)
+        check("copy/.git/modules/more: its configuration is not one that a box may write" in err and "core.fsmonitor" in err, err)
+        check("copy/more/.git: the repository that it names is not in the workspace" in err and os.path.exists(os.path.join(layer.work, "copy/more/f1")) and not os.path.exists(os.path.join(layer.work, "copy/.git/modules/more/HEAD")), "nothing of it", err)
+        check(git(layer, "log", "-1", "--format=%s", cwd=os.path.join(layer.work, "more")) == "box\n" and os.listdir(os.path.join(own, "hooks")) == [], "it is at its place", err)
+        copy = os.path.join(layer.work, "copy")
+        check(git(layer, "log", "-1", "--format=%s", cwd=os.path.join(copy, "lib/mod/deep")) == "inner\n" and git(layer, "submodule", "status", "--recursive", "lib", cwd=copy).count("\n") == 2, "those of a clone", err)
+        for at in ("more", "copy", "copy/lib/mod", "copy/lib/mod/deep"):
+            sound(layer, at, cwd=os.path.join(layer.work, at))
+        out = layer.pinfold("undo")[1]
+        c.same_trees({p: w for p, w in before.items() if p != ".git/index"}, {p: w for p, w in files(layer).items() if p != ".git/index"}, "undo")
+        check(not os.path.exists(own) and not os.path.exists(copy), "undo", os.listdir(layer.work))
+        layer.pinfold("apply", ".git/modules/more", "more")
+        check(git(layer, "log", "-1", "--format=%s", cwd=os.path.join(layer.work, "more")) == "box\n" and not os.path.exists(copy), "it alone")
 
     def born():
         """A repository that the box has made lands whole, but for what git obeys; undo takes it away, unless the host has worked in it."""
@@ -635,7 +775,8 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
             half = files(layer)
             for path in set(before) | set(after):
                 check(half.get(path) in (before.get(path), after.get(path)), f"{n}: {path}", half.get(path))
-            if os.path.exists(os.path.join(layer.work, inside, ".git/HEAD")):
+            git_dir = os.path.join(layer.work, inside, ".git")  # or a submodule's file
+            if os.path.exists(os.path.join(git_dir, "HEAD")) or os.path.isfile(git_dir):
                 sound(layer, f"{n}: killed", cwd=os.path.join(layer.work, inside))
             if n // step % 2:
                 code, _, err = layer.pinfold("undo", ok=None)
@@ -655,11 +796,13 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
         return killed_at_each(layer_of("master", script, fill=lambda work: None), ("apply", "--all"))
 
     def killed_inside():
+        """One inside of the workspace, those of submodules, and that of one that the box has checked out first."""
         def more(work):
-            fill(work, files=2)
+            with_modules(work)
             os.makedirs(os.path.join(work, "lib/sub"))
             fill(os.path.join(work, "lib/sub"), files=8)
-        return killed_at_each(layer_of("master", f"cd lib/sub; {WORK}; cd ../..; git commit -q --allow-empty -m top; echo n >n", fill=more), ("apply", "--all"), inside="lib/sub")
+        script = f"(cd lib/sub; git commit -q --allow-empty -m sub); {IN_MODULES}; git -c protocol.file.allow=always submodule --quiet update --init more; git -C more commit -q --allow-empty -m box; echo n >n"
+        return killed_at_each(layer_of("master", script, fill=more), ("apply", "--all"), inside="lib/mod")
 
     def killed_merge():
         def more(work):
@@ -682,5 +825,5 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
         master = layer_of("master", "echo y >>f1; rm f2; echo z >new", fill=lambda work: fill(work, files=4))
         return killed_at_each(master, ("apply", "--branch", "agent/try", "--all"), ready=lambda layer: (git(layer, "config", "user.name", "n"), git(layer, "config", "user.email", "a@b")))
 
-    return {"repo-lands": lands, "repo-host": host_moves, "repo-named": only_named, "repo-kinds": kinds, "branch": branch, "merge": merge, "merge-meanwhile": merge_meanwhile, "repo-inside": inside, "repo-born": born, "repo-objects": hostile_objects, "repo-paths": hostile_paths, "repo-index": hostile_index,
+    return {"repo-lands": lands, "repo-host": host_moves, "repo-named": only_named, "repo-kinds": kinds, "repo-reftable": reftable, "branch": branch, "merge": merge, "merge-meanwhile": merge_meanwhile, "repo-inside": inside, "repo-modules": modules, "repo-modules-host": modules_host, "repo-modules-born": modules_born, "repo-born": born, "repo-objects": hostile_objects, "repo-paths": hostile_paths, "repo-index": hostile_index,
             "repo-altered": altered, "kill-repo": killed, "kill-born": killed_born, "kill-inside": killed_inside, "kill-merge": killed_merge, "kill-branch": killed_branch}

@@ -1,11 +1,11 @@
 #!/bin/bash
-# base, match, protocol, git, policy and plan are pure: they decide and touch nothing. Proved by what they leave undefined: memory, string
+# base, match, protocol, git, policy, judge and plan are pure: they decide and touch nothing. Proved by what they leave undefined: memory, string
 # and format functions and each other, no file, clock, environment or system call. pure.sh BUILD_FOLDER
 set -u
 here=$(dirname "$0")
 build=$1
 archives=()
-for folder in base match protocol git policy plan; do
+for folder in base match protocol git policy judge plan; do
     archive=$build/src/$folder/libpf_$folder.a
     [ -e "$archive" ] && archives+=("$archive")
 done

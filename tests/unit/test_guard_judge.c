@@ -1,8 +1,8 @@
-/* guard/rules/judge.c: what rules say about names. */
+/* judge/judge.c: what rules say about names. */
 #include "unit.h"
 #include <errno.h>
 #include <stdio.h>
-#include "guard/rules/judge.h"
+#include "judge/judge.h"
 
 struct said {
     uint8_t kind, place, judge, flags;

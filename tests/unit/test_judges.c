@@ -13,7 +13,7 @@
 
 #include "survey/survey.h"
 #include "glob_reference.h"
-#include "guard/rules/judge.h"
+#include "judge/judge.h"
 #include "policy/path.h"
 #include "test_plan_host.h"
 

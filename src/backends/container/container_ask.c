@@ -21,7 +21,7 @@
 #include "plan/make.h"
 #include "sys/fd.h"
 #include "sys/process.h"
-#include "sys/own_dirs.h"
+#include "user/own_dirs.h"
 
 #define MAX_INFO        (1u << 20)
 #define DEFAULT_SOCKET  "/var/run/docker.sock"
@@ -156,7 +156,7 @@ int container_find(struct container_ask *ask, struct err *e)
     ask->program = tool_find(ask->mem, name);
     if (!ask->program)
         return err_say(e, ERR_CANNOT, "%s is not installed (Debian: apt install %s)", name,
-                       ask->podman ? "podman" : "docker.io");
+                       ask->podman ? "podman" : "docker.io, and docker-cli from Debian 13 on");
     return ask->podman ? 0 : docker_socket(ask, e);
 }
 

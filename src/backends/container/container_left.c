@@ -17,7 +17,7 @@
 #include "backends/container/container_ask.h"
 #include "backends/container/http.h"
 #include "plan/make.h"
-#include "sys/own_dirs.h"
+#include "user/own_dirs.h"
 
 #define CLIENT_MS    60000
 #define IN_USE_TRIES 300 /* of 100 ms */

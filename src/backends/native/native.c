@@ -193,15 +193,45 @@ static void birth_free(struct birth *b)
         (void)sys_call(SYS_munmap, b, b->bytes, 0, 0, 0, 0);
 }
 
-/* Nothing of the box is left, so others may examine this process again: it may become a session's daemon. The score that
-   the builder raised is ours, too; pid 1 may have ended before it put that back. */
-static void stop_sharing(const struct birth *b)
+/*
+ * A process that shares its memory writes to oom_score_adj for all that do, and the kernel looks for them among all
+ * processes of the machine: with some thousands that takes as long as half a start. So this process raises its own score
+ * (builder_raise_score()) before it shares for the first time. Builder and pid 1 inherit it, and it stays, also between
+ * boxes, until the score is needed as it was.
+ */
+static struct {
+    char text[sizeof(((struct runner *)NULL)->oom_text)];
+    uint8_t bytes; /* 0: it is as it was */
+} score_before;
+
+static void score_raise(struct birth *b)
 {
-    const struct runner *r = &b->builder.runner;
+    struct runner *r = &b->builder.runner;
+    char now[sizeof score_before.text];
+    own_fd int fd = score_before.bytes ? sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC, 0) : -1;
+    long n = fd < 0 ? fd : sys_read(fd, now, sizeof now);
+    /* Pid 1 of the last box may have put it back, for all. */
+    if (n > 0 && (n != score_before.bytes || memcmp(now, score_before.text, (size_t)n) != 0)) {
+        memcpy(r->oom_text, score_before.text, sizeof r->oom_text);
+        r->oom_bytes = score_before.bytes;
+        return;
+    }
+    builder_raise_score(&b->builder);
+    memcpy(score_before.text, r->oom_text, sizeof score_before.text);
+    score_before.bytes = r->oom_bytes;
+}
+
+static void score_back(void)
+{
+    own_fd int fd = score_before.bytes ? sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0) : -1;
+    if (fd >= 0 && sys_write(fd, score_before.text, score_before.bytes) > 0)
+        score_before.bytes = 0;
+}
+
+/* Nothing of the box is left, so others may examine this process again: it may become a session's daemon. */
+static void stop_sharing(void)
+{
     (void)sys_prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-    own_fd int score = r->oom_bytes ? sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0) : -1;
-    if (score >= 0)
-        (void)sys_write(score, r->oom_text, r->oom_bytes);
 }
 
 /* The processes that shared the memory have ended. */
@@ -251,7 +281,10 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
                 sys_prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
     b->builder.stacks = b->stack + BUILDER_STACK;
     keep_masks(b, ask);
-    if (b->shared) {
+    if (!b->shared) {
+        score_back();
+    } else {
+        score_raise(b);
         b->builder.runner.n_spare = 0; /* it is ours */
         b->builder.job.envp = env_copy((const char *const *)ask->plan->env, (char *)(b + 1) + slots);
     }
@@ -335,6 +368,8 @@ static int native_start(const struct start_request *ask, struct started *ret, st
         if (r < 0)
             r = clone_failed(ask->plan->image, -r, e);
     }
+    if (r < 0)
+        score_back();
     sys_shut(control[1]);
     sys_shut(builder[1]);
     sys_shut(b->builder.program);
@@ -411,13 +446,15 @@ static void native_finish(struct started *s)
         }
         if (s->memory &&
             ended) { /* otherwise one that was killed may still be about to end: the next box gets a copy */
-            stop_sharing(s->memory);
+            stop_sharing();
             take_memory_back(s->memory);
+            if (!s->exits)
+                score_back();
         }
     }
     if (s->memory && s->leave_builder) {
         if (!s->exits)
-            stop_sharing(s->memory);
+            stop_sharing();
         left_behind = s->memory;
         left_pidfd = sys_taken(&s->pidfd);
     }

@@ -1,5 +1,5 @@
 /*
- * `--cow-then`: what becomes of the layer of a run when its command has ended. `ask` is a dialogue at the terminal (sys/dialogue.h), which
+ * `--cow-then`: what becomes of the layer of a run when its command has ended. `ask` is a dialogue at the terminal (user/dialogue.h), which
  * throws away what was typed before it: keys that were meant for the command apply and discard nothing.
  */
 #include <errno.h>

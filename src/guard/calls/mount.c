@@ -298,7 +298,7 @@ long fsopen_call(struct guard *g, uint64_t type, unsigned flags)
         m.into = fd;
         no = fd < 0 ? fd : mount_perform(g, &m);
         if (no == 0)
-            no = sys_notify_install(g->notify, g->n.id, fd, flags & 1 ? O_CLOEXEC : 0);
+            no = descriptor_install(g, fd, flags & 1 ? O_CLOEXEC : 0);
     }
     spaces_drop(&m);
     return no == GONE_ON ? ANSWERED : no;

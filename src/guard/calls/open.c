@@ -44,8 +44,7 @@ static long give(struct guard *g, int *fd, int flags, const struct place *create
         g->given = take_fd(fd);
         return 0;
     }
-    int no =
-        is_for_guard_alone(g, *fd, flags) ? -EACCES : sys_notify_install(g->notify, g->n.id, *fd, flags & O_CLOEXEC);
+    int no = is_for_guard_alone(g, *fd, flags) ? -EACCES : descriptor_install(g, *fd, flags & O_CLOEXEC);
     *fd = close_fd(*fd);
     if (no == -EMFILE && created)
         (void)sys_unlinkat(created->dir, created->name, 0);

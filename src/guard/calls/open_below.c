@@ -75,6 +75,9 @@ static int look_at(struct guard *g, int base, char path[PATH_MAX], const struct 
     auto_fd int named = name_it(base, path, how, &st);
     if (named < 0)
         return named;
+    if (S_ISSOCK(st.mode) || S_ISFIFO(st.mode)) /* a bubblewrap that would mount it ends by this */
+        (void)deny(g, DENIAL_MOUNT, NULL, str_of(path),
+                   "a socket or FIFO by itself cannot be named by openat2 in a box: mount the directory that it is in");
     if (is_of_a_process(g, named) || !may_read(named, &st) || (!(how->flags & O_PATH) && !S_ISDIR(st.mode)))
         return -ENOSYS;
     int no = names_lock(g, false);
@@ -107,6 +110,6 @@ long open_below_call(struct guard *g, int dir, uint64_t path, uint64_t at, uint6
     auto_fd int fd = base < 0 ? base : look_at(g, base, g->text[0], &how);
     no = fd < 0 ? fd : target_valid(g);
     if (no == 0)
-        no = sys_notify_install(g->notify, g->n.id, fd, how.flags & O_CLOEXEC ? O_CLOEXEC : 0);
+        no = descriptor_install(g, fd, how.flags & O_CLOEXEC ? O_CLOEXEC : 0);
     return no;
 }

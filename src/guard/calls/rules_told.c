@@ -103,5 +103,5 @@ long rules_tell(struct guard *g, int flags)
         return -EACCES;
     if (rules < 0)
         rules = rules_write(g->plan, table);
-    return rules < 0 ? rules : sys_notify_install(g->notify, g->n.id, rules, flags & O_CLOEXEC);
+    return rules < 0 ? rules : descriptor_install(g, rules, flags & O_CLOEXEC);
 }

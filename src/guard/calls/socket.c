@@ -465,8 +465,8 @@ long pair_call(struct guard *g, int type, int protocol, uint64_t to)
     if (no < 0)
         return no;
     auto_fd int one = ends[0], other = ends[1];
-    no = numbers[0] = sys_notify_install(g->notify, g->n.id, one, type & SOCK_CLOEXEC);
+    no = numbers[0] = descriptor_install(g, one, type & SOCK_CLOEXEC);
     if (no >= 0)
-        no = numbers[1] = sys_notify_install(g->notify, g->n.id, other, type & SOCK_CLOEXEC);
+        no = numbers[1] = descriptor_install(g, other, type & SOCK_CLOEXEC);
     return no < 0 ? no : target_write(g, to, numbers, sizeof numbers);
 }

@@ -551,5 +551,5 @@ long git_in_place_open(struct guard *g, struct place *p, const struct rule *rule
         watch(g, p, rule, reading, events, w, take_fd(&stand_in));
     }
     holds_drop(g);
-    return sys_notify_install(g->notify, g->n.id, giving, flags & O_CLOEXEC);
+    return descriptor_install(g, giving, flags & O_CLOEXEC);
 }

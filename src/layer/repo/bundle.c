@@ -94,7 +94,7 @@ static bool is_digits(const char *text, size_t n)
 static bool object_name(const char *path, size_t digits, char room[160])
 {
     const char *rest = path + sizeof REPO_DIR "/objects/" - 1;
-    if (!repo_is_object(path) || strlen(path) <= sizeof REPO_DIR "/objects/")
+    if (!repo_is_top(path) || !repo_is_object(path) || strlen(path) <= sizeof REPO_DIR "/objects/")
         return false;
     if (strncmp(rest, "pack/pack-", 10) == 0) {
         char hash[REPO_HASH_MAX + 1];
@@ -124,7 +124,7 @@ static int put_objects(const struct layer_trees *t, const struct changes *all, c
         /* An object that the workspace has, too, is never taken from the layer. */
         if (c->kind != CHANGE_ADDED || !object_is(&c->new, S_IFREG) || !object_name(c->path, r->digits, name))
             continue;
-        own_fd int dir = object_parent(t->upper, c->path, &last);
+        own_fd int dir = repo_parent(t, t->upper, c->path, &last);
         own_fd int from = dir < 0 ? dir : object_open(dir, last, S_IFREG);
         e = from < 0 ? from : object_look(from, "", &o);
         if (e == 0)
@@ -172,11 +172,11 @@ static int put_objects_below(const struct layer_trees *t, size_t digits, int fd)
 }
 
 /* A file of either side, if it is there. */
-static int put_file(int top, const char *path, const char *name, int fd)
+static int put_file(const struct layer_trees *t, int top, const char *path, const char *name, int fd)
 {
     const char *last;
     struct layer_object o;
-    own_fd int dir = object_parent(top, path, &last);
+    own_fd int dir = repo_parent(t, top, path, &last);
     own_fd int from = dir < 0 ? dir : object_open_as_is(dir, last, S_IFREG);
     int e = from < 0 ? from : object_look(from, "", &o);
     if (e == -ENOENT || e == -ESTALE)
@@ -240,13 +240,13 @@ int repo_ask(const struct layer_trees *t, const struct changes *all, const struc
     if (no == 0 && t->viewed)
         no = bundle_bytes(fd, "in/below", str_of("y"));
     if (no == 0)
-        no = put_file(t->workspace, REPO_DIR "/shallow", "in/shallow", fd);
+        no = put_file(t, t->workspace, REPO_DIR "/shallow", "in/shallow", fd);
     if (no == 0 && r->index)
-        no = put_file(t->upper, REPO_DIR "/index", "in/layer-index", fd);
+        no = put_file(t, t->upper, REPO_DIR "/index", "in/layer-index", fd);
     if (no == 0 && r->index)
-        no = put_file(t->workspace, REPO_DIR "/index", "in/host-index", fd);
+        no = put_file(t, t->workspace, REPO_DIR "/index", "in/host-index", fd);
     if (no == 0 && r->index && r->base)
-        no = put_file(t->store, REPO_BASE, "in/base-index", fd);
+        no = put_file(t, t->store, REPO_BASE, "in/base-index", fd);
     return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "layer %s: cannot read its repository", t->id) : 0;
 }
 

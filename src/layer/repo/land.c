@@ -11,7 +11,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "git/gitconfig.h"
 #include "layer/repo/repo.h"
 #include "layer/text.h"
 #include "sys/fd.h"
@@ -123,7 +122,7 @@ static int add_directories(struct landing *l, const char *path)
         char part[32];
         if (!above)
             return land_no_memory(l);
-        own_fd int dir = object_parent(l->t->workspace, above, &last);
+        own_fd int dir = repo_parent(l->t, l->t->workspace, above, &last);
         if (is_made(l, above) || (dir >= 0 && object_look(dir, last, &o) == 0 && o.mode && !is_deleted(l, above)))
             continue;
         snprintf(part, sizeof part, "d%zu", l->n_parts++);
@@ -185,16 +184,8 @@ static int say(struct landing *l, const char *sentence)
 static int land_config(struct landing *l)
 {
     auto_buf struct buf why = BUF(1024);
-    const char *directory = arena_printf(l->mem, "%s/" REPO_DIR, l->t->path);
     const bool wide = l->r->digits == 64;
-    if (!directory)
-        return land_no_memory(l);
-    const struct gitconfig_ask ask = {.kind = GITCONFIG_REPOSITORY,
-                                      .old_text = STR(""),
-                                      .new_text = l->r->config,
-                                      .directory = str_of(directory),
-                                      .root = str_of(l->t->path)};
-    if (gitconfig_judge(&ask, &why) == 0)
+    if (repo_judge_born(l->t, l->r, &why) == 0)
         return land_text(l, REPO_DIR "/config", l->r->config, NULL);
     const char *plain = arena_printf(l->mem, CONFIG "%s", wide, wide ? "[extensions]\n\tobjectformat = sha256\n" : "");
     const int e = plain ? land_text(l, REPO_DIR "/config", str_of(plain), NULL) : land_no_memory(l);
@@ -216,7 +207,7 @@ static int land_born(struct landing *l)
     }
     if (e == 0)
         e = land_config(l);
-    const int no = e < 0 ? e : repo_text(l->t->upper, REPO_DIR "/info/exclude", l->mem, &exclude, NULL);
+    const int no = e < 0 ? e : repo_text(l->t, l->t->upper, REPO_DIR "/info/exclude", l->mem, &exclude, NULL);
     return e < 0                               ? e
            : no == -ENOMEM                     ? land_no_memory(l)
            : no < 0 || exclude.n > EXCLUDE_MAX ? 0
@@ -301,7 +292,7 @@ static int copy_summed(struct landing *l, const struct bundle_part *from, const 
 static bool on_host(const struct landing *l, const char *path, struct layer_object *o)
 {
     const char *last;
-    own_fd int dir = object_parent(l->t->workspace, path, &last);
+    own_fd int dir = repo_parent(l->t, l->t->workspace, path, &last);
     *o = (struct layer_object){0};
     return dir >= 0 && object_look(dir, last, o) == 0 && o->mode;
 }
@@ -403,7 +394,7 @@ static int land_ref(struct landing *l, struct repo_ref *ref)
         at = (struct layer_object){0};
     if (same(ref->lands, ref->name))
         return land_text(l, path, str_of(text), &at);
-    if (repo_text(l->t->workspace, path, l->mem, &now, &at) < 0)
+    if (repo_text(l->t, l->t->workspace, path, l->mem, &now, &at) < 0)
         at = (struct layer_object){0};
     const int e = at.mode && str_is(now, text) ? 0 : land_text(l, path, str_of(text), &at);
     return e < 0 ? e : say(l, arena_printf(l->mem, "%s: %s; the box's is %s", ref->name + 5, ref->beside, ref->lands));

@@ -1,9 +1,11 @@
 /* Which names below .git belong to the unit, and which names a ref of a layer may have. */
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "git/gitconfig.h"
 #include "layer/repo/repo.h"
+#include "match/path.h"
 
 #define REF_NAME_MAX 200
 
@@ -21,6 +23,67 @@ size_t repo_inside(const char *path)
     return 0;
 }
 
+/* Whether a component is a name that git uses in a repository's directory. As a part of a submodule's name it makes a directory of that
+   one's that is none, of which nothing lands. */
+static bool is_member(const char *part, size_t n)
+{
+    static const char *const all[] = {"HEAD",        "ORIG_HEAD", "FETCH_HEAD", "COMMIT_EDITMSG", "AUTO_MERGE",
+                                      "packed-refs", "index",     "objects",    "refs",           "logs",
+                                      "reftable",    "config",    "hooks",      "info",           "modules",
+                                      "worktrees",   "branches",  "gc.log",     "gc.pid",         "description",
+                                      "index.lock",  "HEAD.lock", "shallow",    "config.worktree"};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strlen(all[i]) == n && strncmp(part, all[i], n) == 0)
+            return true;
+    return false;
+}
+
+/* What follows "modules/": the bytes of a submodule's name, which may have slashes; 0: no part of one's repository. */
+static size_t module_name(const char *rest)
+{
+    size_t n = strcspn(rest, "/");
+    while (n && rest[n]) {
+        const size_t more = strcspn(rest + n + 1, "/");
+        if (is_member(rest + n + 1, more))
+            return n;
+        n = more ? n + 1 + more : 0;
+    }
+    return 0;
+}
+
+size_t repo_dir(const char *path)
+{
+    size_t n = repo_inside(path);
+    if (!n && !below(path, REPO_DIR))
+        return 0;
+    n += sizeof REPO_DIR - 1;
+    while (strncmp(path + n, "/modules/", 9) == 0) {
+        const size_t name = module_name(path + n + 9);
+        if (!name)
+            break;
+        n += 9 + name;
+    }
+    return n;
+}
+
+bool repo_is_dir(const char *path)
+{
+    char head[LAYER_PATH_MAX];
+    const int n = snprintf(head, sizeof head, "%s/HEAD", path);
+    return n < (int)sizeof head && repo_dir(head) == strlen(path) && *path;
+}
+
+bool repo_is_way(const char *path)
+{
+    const size_t n = repo_dir(path);
+    return n && below(path + n, "/modules");
+}
+
+bool repo_is_top(const char *path)
+{
+    return below(path, REPO_DIR) && repo_dir(path) == sizeof REPO_DIR - 1;
+}
+
 enum repo_part repo_part_of(const char *path)
 {
     static const char *const unit[] = {"HEAD", "index", "packed-refs"};
@@ -28,12 +91,12 @@ enum repo_part repo_part_of(const char *path)
     static const char *const passing[] = {"COMMIT_EDITMSG", "ORIG_HEAD", "FETCH_HEAD", "AUTO_MERGE",
                                           "gc.log",         "gc.pid",    "index.lock", "HEAD.lock",
                                           "branches",       "info/refs", "description"};
-    path += repo_inside(path);
-    if (strcmp(path, REPO_DIR) == 0)
-        return REPO_UNIT;
-    if (!below(path, REPO_DIR))
+    const size_t dir = repo_dir(path);
+    if (!dir)
         return REPO_NOT;
-    path += sizeof REPO_DIR;
+    if (!path[dir])
+        return REPO_UNIT;
+    path += dir + 1;
     if (below(path, "objects/info")) /* alternates name other places whose objects git would read */
         return strncmp(path, "objects/info/commit-graph", 25) == 0 || strcmp(path, "objects/info/packs") == 0
                    ? REPO_PASSING
@@ -55,12 +118,29 @@ enum repo_part repo_part_of(const char *path)
 
 bool repo_is_object(const char *path)
 {
-    return below(path + repo_inside(path), REPO_DIR "/objects");
+    return below(path + repo_dir(path), "/objects");
 }
 
 bool repo_is_index(const char *path)
 {
-    return strcmp(path + repo_inside(path), REPO_DIR "/index") == 0;
+    return strcmp(path + repo_dir(path), "/index") == 0;
+}
+
+const char *repo_named(const struct layer_trees *t, const char *path, char room[LAYER_PATH_MAX])
+{
+    if (!t->git || !below(path, REPO_DIR))
+        return path;
+    const int n = snprintf(room, LAYER_PATH_MAX, "%s%s", t->git, path + sizeof REPO_DIR - 1);
+    return n < LAYER_PATH_MAX ? room : ""; /* which is no path of a file */
+}
+
+int repo_parent(const struct layer_trees *t, int top, const char *path, const char **ret_name)
+{
+    char room[LAYER_PATH_MAX];
+    const char *name;
+    const int dir = object_parent(top, repo_named(t, path, room), &name);
+    *ret_name = t->git && strcmp(path, REPO_DIR) == 0 ? t->git : path_name(path);
+    return dir;
 }
 
 bool repo_is_hash(struct str text, size_t digits)

@@ -1,7 +1,7 @@
 /*
  * The repository at the top of a workspace (.git) as one unit: what the layer did to it (state.c), the question that a git in a box of
  * its own answers (bundle.c), and the operations by which objects, refs, HEAD, index and logs land, in this order (land.c). Those inside
- * of the workspace are units of their own (inside.c).
+ * of the workspace, and those of submodules (.git/modules/NAME), are units of their own (inside.c).
  *
  * Nothing of the layer is believed: refs are read as text and their names judged here; objects and the index are read by that git alone,
  * which gives back a pack and an index that it has made itself, as if it had fetched from a stranger.
@@ -27,6 +27,19 @@ enum repo_part {
 enum repo_part repo_part_of(const char *path);
 /* Bytes before the ".git" of a repository inside of the workspace ("sub/.git/HEAD": 4); 0: it is at the top, or there is none. */
 size_t repo_inside(const char *path);
+/* Bytes of the directory of the repository that `path` is part of: 4 of ".git/HEAD", 8 of "sub/.git/HEAD", 14 of ".git/modules/a/HEAD",
+   the repository of submodule a; 0: of none. */
+size_t repo_dir(const char *path);
+/* Whether it is, by its name, the directory of a repository: ".git", "sub/.git", ".git/modules/a". */
+bool repo_is_dir(const char *path);
+/* Whether it is one by which submodules' repositories are reached: ".git/modules", and what is below it and part of none. */
+bool repo_is_way(const char *path);
+/* Whether it is part of the repository at the top, and not of a submodule's below it. */
+bool repo_is_top(const char *path);
+/* The path below t->workspace and t->upper of what is ".git/..." here; in `room` if it is another one. */
+const char *repo_named(const struct layer_trees *t, const char *path, char room[LAYER_PATH_MAX]);
+/* object_parent() of such a path. */
+int repo_parent(const struct layer_trees *t, int top, const char *path, const char **ret_name);
 /* Whether a ref of the layer may have this name: as git wants it, in a namespace that lands, no option to a command. */
 bool repo_ref_ok(const char *name);
 /* Whether `text` is an object's name of `digits` digits. */
@@ -80,26 +93,36 @@ static inline bool repo_differs(const struct repo *r)
 {
     return r->head.name || r->n || r->index;
 }
-/* A file of the workspace's repository; -ENOENT; its object in `ret_object` unless that is NULL. */
-int repo_text(int top, const char *path, struct arena *mem, struct str *ret, struct layer_object *ret_object);
+/* A file of the repository on one side, `top` of `t`; -ENOENT; its object in `ret_object` unless that is NULL. */
+int repo_text(const struct layer_trees *t, int top, const char *path, struct arena *mem, struct str *ret,
+              struct layer_object *ret_object);
 
+/* Judges the configuration of one that the box has made, as that of one that a box writes into the workspace. 0; otherwise a clause in `why`. */
+int repo_judge_born(const struct layer_trees *t, const struct repo *r, struct buf *why);
 /* Takes user.name and user.email from a configuration; what it does not say stays. -EBADMSG: git could not read it. */
 int repo_identity(struct str config, struct arena *mem, const char **name, const char **mail);
 
 /* ---- inside.c ---- */
 
-/* Directories of the repositories inside of the workspace that the layer changes. */
+/* The repositories that the layer changes but the one at the top, by their own directories: "sub/.git", ".git/modules/a". New files that
+   are called .git are left out. */
 int repos_inside(const struct changes *all, struct arena *mem, const char ***ret, size_t *ret_n);
 struct repo_within {
-    const char *path;     /* "sub" */
+    const char *path;     /* "sub"; of a submodule's ".git/modules/a" */
     struct layer_trees t; /* as if it were the workspace; with descriptors of its own, until repo_leave() */
     struct changes all;   /* those of its .git */
     const char *why;      /* it cannot land; NULL: it can */
 };
 /* -ENOMEM. repo_leave() also then. Where the workspace has no such directory, it is an empty one. */
-int repo_enter(const struct layer_trees *t, const struct changes *all, const char *path, struct arena *mem,
+int repo_enter(const struct layer_trees *t, const struct changes *all, const char *git, struct arena *mem,
                struct repo_within *ret);
 void repo_leave(struct repo_within *r);
+/* A new file that is called .git. */
+bool repo_is_file(const struct change *c);
+/* Why it does not land; NULL: it says that the directory that holds it has the repository of a submodule, which is there or which `ops`
+   makes, and that one says so, too. */
+const char *repo_file_why_not(const struct layer_trees *t, const struct change *c, const struct op *ops, size_t n,
+                              struct arena *mem);
 /* Whether a directory is one with a guarded name, or below one; wherever the policy guards the name. */
 bool repo_guarded(const struct layer_trees *t, const char *path);
 /* Names what was made and said of it (in `out`, beyond `from`) by paths of the workspace. -ENOMEM. */

@@ -44,11 +44,12 @@ static int no_room(const struct repo_reading *r)
 
 /* ---- files of both sides ---- */
 
-int repo_text(int top, const char *path, struct arena *mem, struct str *ret, struct layer_object *ret_object)
+int repo_text(const struct layer_trees *t, int top, const char *path, struct arena *mem, struct str *ret,
+              struct layer_object *ret_object)
 {
     const char *name;
     struct layer_object o = {0};
-    own_fd int dir = object_parent(top, path, &name);
+    own_fd int dir = repo_parent(t, top, path, &name);
     int e = dir < 0 ? dir : object_look(dir, name, &o);
     if (ret_object)
         *ret_object = e < 0 ? (struct layer_object){0} : o;
@@ -72,7 +73,7 @@ static int merged_top(const struct layer_trees *t, const char *path)
         const char *name;
         char mark = 0;
         struct layer_object o = {0};
-        own_fd int dir = object_parent(t->upper, part, &name);
+        own_fd int dir = repo_parent(t, t->upper, part, &name);
         const int e = dir < 0 ? dir : object_look(dir, name, &o);
         if (e < 0 && e != -ENOENT)
             return e;
@@ -94,7 +95,7 @@ static int merged_top(const struct layer_trees *t, const char *path)
 static int merged_text(const struct repo_reading *r, const char *path, struct str *ret)
 {
     const int top = merged_top(r->t, path);
-    return top < 0 ? top : repo_text(top, path, r->mem, ret, NULL);
+    return top < 0 ? top : repo_text(r->t, top, path, r->mem, ret, NULL);
 }
 
 /* The host wrote it since the box began. */
@@ -102,8 +103,9 @@ static bool is_touched(const struct repo_reading *r, const char *path, const str
 {
     if (!o->mode || o->changed < r->t->since)
         return false;
-    char whole[LAYER_PATH_MAX];
-    if (r->t->inside && snprintf(whole, sizeof whole, "%s%s", r->t->inside, path) >= (int)sizeof whole)
+    char whole[LAYER_PATH_MAX], room[LAYER_PATH_MAX];
+    if (r->t->inside &&
+        snprintf(whole, sizeof whole, "%s%s", r->t->inside, repo_named(r->t, path, room)) >= (int)sizeof whole)
         return true;
     const struct ledger_entry *known = ledger_find(&r->ledger, r->t->inside ? whole : path);
     return !(known && object_untouched(&known->now, o) && known->now.changed == o->changed);
@@ -163,7 +165,7 @@ static int side_ref(struct repo_reading *r, size_t side, const char *name, const
     *ret = NULL;
     if (!path)
         return no_room(r);
-    const int e = side ? merged_text(r, path, &text) : repo_text(r->t->workspace, path, r->mem, &text, loose);
+    const int e = side ? merged_text(r, path, &text) : repo_text(r->t, r->t->workspace, path, r->mem, &text, loose);
     if (e == 0 && text.n <= REF_BYTES) {
         *ret = ref_text(r, text);
         return *ret ? 0 : -EBADMSG;
@@ -190,12 +192,18 @@ static const char *kept_name(const struct repo_reading *r, const char *name)
     return arena_printf(r->mem, "refs/pinfold/%.16s/%s", r->t->id, name + 5);
 }
 
+static int host_directory(const struct repo_reading *r, const char *path)
+{
+    char room[LAYER_PATH_MAX];
+    return sys_openat2(r->t->workspace, repo_named(r->t, path, room), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0,
+                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
+}
+
 /* Branches that linked work trees are on: git moves none of them from elsewhere either. */
 static int read_used(struct repo_reading *r)
 {
     char room[4096] __attribute__((aligned(8)));
-    own_fd int dir = sys_openat2(r->t->workspace, REPO_DIR "/worktrees", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0,
-                                 RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
+    own_fd int dir = host_directory(r, REPO_DIR "/worktrees");
     struct sys_entries entries = {.dir = dir, .room = room, .bytes = sizeof room};
     for (const struct sys_dirent *d; dir >= 0 && r->n_used < USED_MAX && (d = sys_next_entry(&entries));) {
         struct str text;
@@ -313,7 +321,7 @@ static int read_head(struct repo_reading *r)
 {
     struct repo *repo = r->ret;
     struct str old, new;
-    const int e = repo_text(r->t->workspace, REPO_DIR "/HEAD", r->mem, &old, &repo->head_object);
+    const int e = repo_text(r->t, r->t->workspace, REPO_DIR "/HEAD", r->mem, &old, &repo->head_object);
     const int n = merged_text(r, REPO_DIR "/HEAD", &new);
     const char *was = e == 0 ? ref_text(r, old) : NULL, *is = n == 0 ? ref_text(r, new) : NULL;
     if (!was && !repo->born) {
@@ -348,7 +356,7 @@ static int read_index(struct repo_reading *r)
     const char *name;
     struct layer_object base;
     const struct change *c = changes_find(r->all, REPO_DIR "/index");
-    own_fd int dir = object_parent(r->t->workspace, REPO_DIR "/index", &name);
+    own_fd int dir = repo_parent(r->t, r->t->workspace, REPO_DIR "/index", &name);
     if (!repo->born && (dir < 0 || object_look(dir, name, &repo->index_object) < 0))
         return 0;
     repo->index =
@@ -389,8 +397,8 @@ static int add_log(struct repo_reading *r, const struct change *c)
 {
     struct repo_log log = {
         .path = c->path, .ref = c->path + sizeof REPO_DIR "/logs/" - 1, .gone = c->kind == CHANGE_DELETED};
-    int e = log.gone ? 0 : repo_text(r->t->upper, c->path, r->mem, &log.text, NULL);
-    const int old = repo_text(r->t->workspace, c->path, r->mem, &log.old, &log.was);
+    int e = log.gone ? 0 : repo_text(r->t, r->t->upper, c->path, r->mem, &log.text, NULL);
+    const int old = repo_text(r->t, r->t->workspace, c->path, r->mem, &log.old, &log.was);
     if (e == -ENOMEM || old == -ENOMEM)
         return no_room(r);
     if (old < 0)
@@ -414,7 +422,7 @@ static int read_logs(struct repo_reading *r)
     for (size_t i = 0; e == 0 && i < r->all->n; i++) {
         const struct change *c = &r->all->all[i];
         const bool gone = c->kind == CHANGE_DELETED, file = object_is(gone ? &c->old : &c->new, S_IFREG);
-        r->ret->n_objects += file && c->kind == CHANGE_ADDED && repo_is_object(c->path);
+        r->ret->n_objects += file && c->kind == CHANGE_ADDED && repo_is_top(c->path) && repo_is_object(c->path);
         if (file && strncmp(c->path, REPO_DIR "/logs/", sizeof REPO_DIR + 5) == 0)
             e = add_log(r, c);
     }
@@ -457,10 +465,7 @@ static int read_hosts(struct repo_reading *r)
     int e = 0;
     for (size_t i = 0; e == 0 && i < r->n_packed[0]; i++)
         e = add_host(r, r->packed[0][i].hash);
-    own_fd int dir = e == 0
-                         ? sys_openat2(r->t->workspace, REPO_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0,
-                                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
-                         : -1;
+    own_fd int dir = e == 0 ? host_directory(r, REPO_DIR) : -1;
     if (e == 0 && dir >= 0)
         e = walk_hosts(r, dir, "refs", 0);
     return e == 0 && r->ret->head_old ? add_host(r, str_of(r->ret->head_old)) : e;
@@ -492,6 +497,10 @@ int repo_identity(struct str config, struct arena *mem, const char **name, const
 
 /* ---- the repository ---- */
 
+#define BY_PATCHES                                                                                                     \
+    "files land by their paths, and commits as patches: run git format-patch in a box with this layer, apply the "     \
+    "files that it writes, and git am them"
+
 static int take_extension(void *ctx, const struct gitconfig_entry *entry)
 {
     struct repo *repo = ctx;
@@ -500,12 +509,41 @@ static int take_extension(void *ctx, const struct gitconfig_entry *entry)
         if (!repo->digits)
             repo->why = "its hash algorithm is not supported";
     } else if (str_is_nocase(entry->key, "extensions.refstorage") && !str_is_nocase(entry->value, "files")) {
-        repo->why = "its refs are not files (reftable), which apply cannot move; files land by their paths, and "
-                    "commits as patches: "
-                    "run git format-patch in a box with this layer, apply the files that it writes, and git am them";
+        repo->why = "its refs are not files (reftable), which apply cannot move; " BY_PATCHES;
     } else if (str_is_nocase(entry->key, "extensions.partialclone")) {
         repo->why = "it is a partial clone, so it cannot be said which objects are missing";
     }
+    return 0;
+}
+
+int repo_judge_born(const struct layer_trees *t, const struct repo *r, struct buf *why)
+{
+    char room[LAYER_PATH_MAX], directory[2 * LAYER_PATH_MAX];
+    snprintf(directory, sizeof directory, "%s/%s", t->path, repo_named(t, REPO_DIR, room));
+    const struct gitconfig_ask ask = {.kind = GITCONFIG_REPOSITORY,
+                                      .old_text = STR(""),
+                                      .new_text = r->config,
+                                      .directory = str_of(directory),
+                                      .root = str_of(t->root ? t->root : t->path)};
+    return gitconfig_judge(&ask, why);
+}
+
+/* A submodule's without its configuration would belong to no directory, so it needs one that lands. */
+static int judge_module(struct repo_reading *r)
+{
+    auto_buf struct buf why = BUF(1024);
+    if (r->ret->why || !r->t->git || repo_judge_born(r->t, r->ret, &why) == 0)
+        return 0;
+    r->ret->why = arena_printf(
+        r->mem, "its configuration is not one that a box may write: %s; change that in a box with the layer",
+        buf_cstr(&why));
+    return r->ret->why ? 0 : no_room(r);
+}
+
+static int take_storage(void *ctx, const struct gitconfig_entry *entry)
+{
+    bool *moved = ctx;
+    *moved |= str_is_nocase(entry->key, "extensions.refstorage") && !str_is_nocase(entry->value, "files");
     return 0;
 }
 
@@ -518,7 +556,7 @@ static int read_born(struct repo_reading *r)
         return 0;
     repo->digits = 40;
     repo->born = true;
-    const int e = repo_text(r->t->upper, REPO_DIR "/config", r->mem, &repo->config, NULL);
+    const int e = repo_text(r->t, r->t->upper, REPO_DIR "/config", r->mem, &repo->config, NULL);
     if (e == -ENOMEM)
         return no_room(r);
     if (git->conflict)
@@ -536,7 +574,7 @@ static int read_born(struct repo_reading *r)
                     ".git/objects/info/alternates";
     else
         repo->dress = head->new;
-    return 0;
+    return judge_module(r);
 }
 
 /* What the workspace's own configuration says of how it is stored. */
@@ -546,19 +584,19 @@ static int read_kind(struct repo_reading *r)
     struct layer_object top, base;
     struct str text, line;
     const char *name;
-    own_fd int dir = object_parent(r->t->workspace, REPO_DIR, &name);
+    own_fd int dir = repo_parent(r->t, r->t->workspace, REPO_DIR, &name);
     if (dir < 0 || object_look(dir, name, &top) < 0)
         return 0;
     if (!top.mode)
         return read_born(r);
     repo->digits = 40;
     if (!object_is(&top, S_IFDIR)) {
-        repo->why =
-            "the repository lies outside of the workspace (a linked work tree or a submodule), where the box could "
-            "not write";
+        repo->why = r->t->inside ? "it is a file that says where the repository is, and only a new one is applied"
+                                 : "the repository lies outside of the workspace (a linked work tree or a submodule), "
+                                   "where the box could not write";
         return 0;
     }
-    const int e = repo_text(r->t->workspace, REPO_DIR "/config", r->mem, &text, NULL);
+    const int e = repo_text(r->t, r->t->workspace, REPO_DIR "/config", r->mem, &text, NULL);
     if (e == -ENOMEM)
         return no_room(r);
     if (e < 0 || gitconfig_parse(text, take_extension, repo, NULL) < 0)
@@ -576,6 +614,23 @@ static bool is_replaced(const struct changes *all)
     return c && (c->kind != CHANGE_EDITED || c->what & CHANGED_TYPE);
 }
 
+/* The box has had git write its refs in another form (git refs migrate), and so it has deleted those that are files. */
+static int read_migrated(struct repo_reading *r)
+{
+    struct str text;
+    bool moved = false;
+    const int e = merged_text(r, REPO_DIR "/config", &text);
+    if (e == -ENOMEM)
+        return no_room(r);
+    if (e == 0)
+        (void)gitconfig_parse(text, take_storage, &moved, NULL);
+    for (size_t i = 0; i < r->all->n && !moved; i++)
+        moved = strncmp(r->all->all[i].path, REPO_DIR "/reftable", sizeof REPO_DIR + 8) == 0;
+    if (moved)
+        r->ret->why = "in the layer its refs are not files any more (reftable), which apply cannot move; " BY_PATCHES;
+    return 0;
+}
+
 int repo_read(const struct layer_trees *t, const struct changes *all, struct arena *mem, struct repo *ret,
               struct err *e)
 {
@@ -591,7 +646,9 @@ int repo_read(const struct layer_trees *t, const struct changes *all, struct are
         ret->why = "the box removed or replaced the repository itself";
         return 0;
     }
-    const int here = repo_text(t->workspace, REPO_DIR "/packed-refs", mem, &ret->packed, &ret->packed_object);
+    if (!ret->born && ((no = read_migrated(&r)) < 0 || ret->why))
+        return no;
+    const int here = repo_text(t, t->workspace, REPO_DIR "/packed-refs", mem, &ret->packed, &ret->packed_object);
     const int there = merged_text(&r, REPO_DIR "/packed-refs", &text);
     /* What cannot be read is not none. */
     if ((here < 0 && here != -ENOENT) || (there < 0 && there != -ENOENT)) {

@@ -1,6 +1,6 @@
 /* Questions to the user at the server's terminal, one at a time in order: for clients that cannot ask themselves. */
 #pragma once
-#include "sys/dialogue.h"
+#include "user/dialogue.h"
 #include "mcp/transport/loop.h"
 
 struct asked { /* embedded in its owner */

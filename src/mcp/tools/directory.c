@@ -16,7 +16,7 @@
 #include "sys/remove.h"
 #include "mcp/mcp.h"
 #include "sys/file.h"
-#include "sys/own_dirs.h"
+#include "user/own_dirs.h"
 
 static bool within(const char *path, const char *base)
 {

@@ -673,7 +673,14 @@ static int settle_workspace(struct settling *s, const struct plan_place *p, cons
         return 0;
     int r = err_say(s->m->e, ERR_POLICY, "hide %s (%s) hides the workspace %s", around->dst,
                     origin_of(s->m, around->origin), p->dst);
-    return err_hint(s->m->e, r, "use --workspace DIR, or add a rule (rw or ro) for it");
+    /* sudo, a container's number of a user without a home, or a HOME that is none: `/home` is others' then. */
+    if (s->m->policy->origins[around->origin].layer == LAYER_BUILTIN &&
+        (same(around->dst, "/home") || same(around->dst, "/root")))
+        return err_hint(s->m->e, r,
+                        "homes of others than %s, which is yours by HOME, are hidden: run pinfold as the user of that "
+                        "home, with its HOME; or if this is meant, name it: --workspace %s",
+                        s->m->home ? s->m->home : "nobody", p->dst);
+    return err_hint(s->m->e, r, "if this is meant, name it: --workspace %s; or add a rule (rw or ro) for it", p->dst);
 }
 
 /*

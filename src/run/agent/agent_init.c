@@ -149,24 +149,55 @@ static int import(struct starting *s, struct buf *said, struct err *e)
     return 0;
 }
 
-static int write_settings(struct starting *s, const char *name, bool auth, bool force, struct buf *said, struct err *e)
+/* What a person asked for. */
+struct agent_asked {
+    const char *name;             /* of the agent */
+    const char *workspace, *from; /* adopt */
+    bool auth, force;             /* init */
+};
+typedef int asked_fn(struct starting *s, const struct agent_asked *w, struct buf *said, struct err *e);
+
+/* What was done, in words that the caller frees, or the error. */
+static int do_asked(asked_fn *what, const struct agent_asked *w, char **ret, struct pinfold_error *error)
+{
+    struct err e = {0};
+    auto_arena struct arena *mem = arena_new(INIT_ARENA);
+    auto_buf struct buf said = BUF(SAID_MAX);
+    struct starting *s = starting_new(mem);
+    int r = s ? what(s, w, &said, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "agent");
+    if (s)
+        starting_end(s);
+    return r < 0 ? tell(error, &e, r) : give(&said, ret, error);
+}
+
+/* The agent's layers, open and nobody else's until `lock` is closed. */
+static int hold_layers(struct starting *s, const char *name, const struct pinfold_option *options, int *lock,
+                       struct err *e)
+{
+    int r = starting_look(s, name, options, e);
+    if (r == 0)
+        r = starting_open(s, e);
+    return r == 0 ? starting_hold(s, "lock", LOCK_EX, lock, e) : r;
+}
+
+static int write_settings(struct starting *s, const struct agent_asked *w, struct buf *said, struct err *e)
 {
     auto_fd int lock = -1;
-    int r = starting_look(s, name, NULL, e);
-    if (r == 0 && !compose(s) && !auth)
+    int r = starting_look(s, w->name, NULL, e);
+    if (r == 0 && !compose(s) && !w->auth)
         r = err_say(e, ERR_POLICY, "pinfold has no settings for %s; its login is brought by --auth", s->agent.title);
     if (r == 0)
         r = starting_open(s, e);
-    if (r == 0 && auth)
+    if (r == 0 && w->auth)
         r = has_login(s, e);
     if (r == 0)
         r = starting_hold(s, "lock", LOCK_EX, &lock, e);
-    s->layers.force = force;
+    s->layers.force = w->force;
     if (r == 0)
         brought_forget(s);
     if (r == 0)
         choose_texts(s, said);
-    if (r == 0 && auth)
+    if (r == 0 && w->auth)
         r = import(s, said, e);
     /* What the person has comes first, as at a start. */
     s->layers.no_logins = true;
@@ -174,21 +205,15 @@ static int write_settings(struct starting *s, const char *name, bool auth, bool 
         r = agent_layers_do(&s->layers, AGENT_BRING, NULL, said, e);
     if (r == 0)
         r = agent_layers_do(&s->layers, AGENT_INIT, NULL, said, e);
+    if (r == 0)
+        buf_printf(said, "for boxes of %s; files of this machine were only read\n", s->workspace);
     return r;
 }
 
 int agent_start_init(const char *name, bool auth, bool force, char **ret, struct pinfold_error *error)
 {
-    struct err e = {0};
-    auto_arena struct arena *mem = arena_new(INIT_ARENA);
-    auto_buf struct buf said = BUF(SAID_MAX);
-    struct starting *s = starting_new(mem);
-    int r = s ? write_settings(s, name, auth, force, &said, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "agent");
-    if (r == 0)
-        buf_printf(&said, "for boxes of %s; files of this machine were only read\n", s->workspace);
-    if (s)
-        starting_end(s);
-    return r < 0 ? tell(error, &e, r) : give(&said, ret, error);
+    const struct agent_asked w = {.name = name, .auth = auth, .force = force};
+    return do_asked(write_settings, &w, ret, error);
 }
 
 /* In place of the person's own files, `from`'s: a stranger filled it, so nothing is opened over a link. */
@@ -207,16 +232,11 @@ static int open_theirs(struct starting *s, const char *from, struct err *e)
     return 0;
 }
 
-static int adopt_settings(struct starting *s, const char *name, const char *workspace, const char *from,
-                          struct buf *said, struct err *e)
+static int adopt_settings(struct starting *s, const struct agent_asked *w, struct buf *said, struct err *e)
 {
-    const struct pinfold_option options[] = {{"workspace", workspace}, {NULL, NULL}};
+    const struct pinfold_option options[] = {{"workspace", w->workspace}, {NULL, NULL}};
     auto_fd int lock = -1;
-    int r = starting_look(s, name, options, e);
-    if (r == 0)
-        r = starting_open(s, e);
-    if (r == 0)
-        r = starting_hold(s, "lock", LOCK_EX, &lock, e);
+    int r = hold_layers(s, w->name, options, &lock, e);
     if (r == 0)
         brought_forget(s);
     /* What the person has comes first, as at a start. */
@@ -224,53 +244,37 @@ static int adopt_settings(struct starting *s, const char *name, const char *work
     if (r == 0)
         r = agent_layers_do(&s->layers, AGENT_BRING, NULL, said, e);
     if (r == 0)
-        r = open_theirs(s, from, e);
+        r = open_theirs(s, w->from, e);
     return r == 0 ? agent_layers_do(&s->layers, AGENT_ADOPT, NULL, said, e) : r;
 }
 
 int agent_start_adopt(const char *name, const char *workspace, const char *from, char **ret,
                       struct pinfold_error *error)
 {
-    struct err e = {0};
-    auto_arena struct arena *mem = arena_new(INIT_ARENA);
-    auto_buf struct buf said = BUF(SAID_MAX);
-    struct starting *s = starting_new(mem);
-    int r = s ? adopt_settings(s, name, workspace, from, &said, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "agent");
-    if (s)
-        starting_end(s);
-    return r < 0 ? tell(error, &e, r) : give(&said, ret, error);
+    const struct agent_asked w = {.name = name, .workspace = workspace, .from = from};
+    return do_asked(adopt_settings, &w, ret, error);
 }
 
-static int remove_logins(struct starting *s, const char *name, struct buf *said, struct err *e)
+static int remove_logins(struct starting *s, const struct agent_asked *w, struct buf *said, struct err *e)
 {
     auto_fd int lock = -1, mark = -1;
-    int r = starting_look(s, name, NULL, e);
-    if (r == 0)
-        r = starting_open(s, e);
-    if (r == 0)
-        r = starting_hold(s, "lock", LOCK_EX, &lock, e);
+    int r = hold_layers(s, w->name, NULL, &lock, e);
     if (r == 0)
         r = starting_hold(s, STARTING_LOGGED_OUT, LOCK_SH, &mark, e); /* makes the file */
     if (r == 0)
         brought_forget(s);
     if (r == 0)
         r = agent_layers_do(&s->layers, AGENT_LOGOUT, NULL, said, e);
+    if (r == 0)
+        buf_printf(said,
+                   "%sboxes of %s get no login of %s until: pinfold agent-init-config --auth %s; this machine's own "
+                   "login stays\n",
+                   said->n ? "" : "there was no login to remove; ", s->workspace, s->agent.title, s->agent.name);
     return r;
 }
 
 int agent_start_logout(const char *name, char **ret, struct pinfold_error *error)
 {
-    struct err e = {0};
-    auto_arena struct arena *mem = arena_new(INIT_ARENA);
-    auto_buf struct buf said = BUF(SAID_MAX);
-    struct starting *s = starting_new(mem);
-    int r = s ? remove_logins(s, name, &said, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "agent");
-    if (r == 0)
-        buf_printf(&said,
-                   "%sboxes of %s get no login of %s until: pinfold agent-init-config --auth %s; this machine's own "
-                   "login stays\n",
-                   said.n ? "" : "there was no login to remove; ", s->workspace, s->agent.title, s->agent.name);
-    if (s)
-        starting_end(s);
-    return r < 0 ? tell(error, &e, r) : give(&said, ret, error);
+    const struct agent_asked w = {.name = name};
+    return do_asked(remove_logins, &w, ret, error);
 }

@@ -15,7 +15,7 @@
 #include "match/path.h"
 #include "run/words.h"
 #include "supervisor/run.h"
-#include "sys/own_dirs.h"
+#include "user/own_dirs.h"
 
 enum { NAMES = 3, DAY = 24 * 60 * 60 };
 

@@ -48,7 +48,7 @@ static int find_identity(struct branching *b)
         if (files[i] && read_whole(b->mem, files[i], CONFIG_MAX, FILE_OWN, false, true, &text, &unsaid) == 0)
             no = repo_identity(text, b->mem, &b->who, &b->mail);
     }
-    if (repo_text(b->t->workspace, REPO_DIR "/config", b->mem, &text, NULL) == 0)
+    if (repo_text(b->t, b->t->workspace, REPO_DIR "/config", b->mem, &text, NULL) == 0)
         no = repo_identity(text, b->mem, &b->who, &b->mail);
     if (no == -ENOMEM || arena_failed(b->mem))
         return branch_no_memory(b);
@@ -126,7 +126,7 @@ static int put_lists(struct branching *b)
     int no = message && buf_ok(&b->modes) && buf_ok(&b->names) && buf_ok(&b->gone) && buf_ok(&b->unnamed) ? 0 : -ENOMEM;
     for (size_t i = 0; no == 0 && i < sizeof lists / sizeof *lists - !b->ask->everything; i++)
         no = bundle_bytes(b->fd, lists[i].name, lists[i].text);
-    if (no == 0 && repo_text(b->t->workspace, REPO_DIR "/info/exclude", b->mem, &exclude, NULL) == 0)
+    if (no == 0 && repo_text(b->t, b->t->workspace, REPO_DIR "/info/exclude", b->mem, &exclude, NULL) == 0)
         no = bundle_bytes(b->fd, "in/exclude", exclude);
     return no < 0 ? err_sys(b->e, ERR_SYSTEM, -no, "layer %s: cannot write a file for git", b->t->id) : 0;
 }
@@ -203,7 +203,7 @@ static int check_name(struct branching *b, const struct repo *r)
         return err_say(b->e, ERR_POLICY, "--branch: the repository has no commit yet, on which the branch could stand");
     if (!repo_ref_ok(full))
         return err_say(b->e, ERR_POLICY, "--branch %.200s: this is not a valid name for a branch", b->ask->name);
-    if (repo_text(b->t->workspace, path, b->mem, &text, &o) != -ENOENT)
+    if (repo_text(b->t, b->t->workspace, path, b->mem, &text, &o) != -ENOENT)
         return err_say(b->e, ERR_POLICY, "--branch %s: a branch of this name already exists", b->ask->name);
     for (struct str rest = r->packed, line; text_line(&rest, &line);) {
         (void)str_until(&line, ' ');

@@ -58,6 +58,15 @@ int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *
     free(real);
     if (!workspace)
         return err_sys(e, ERR_POLICY, errno, "--cow: the workspace '%s'", p->policy->workspace);
+    /* Before anything else is asked of it: an image, a daemon. */
+    const char *engine = p->policy->engine;
+    if (!same(engine, "auto") && !same(engine, "native"))
+        return err_hint(e,
+                        err_say(e, ERR_CANNOT,
+                                "--cow: the workspace %s cannot get a copy-on-write layer: only the engine native "
+                                "supports that, not %s",
+                                workspace, engine),
+                        "use --engine native, or run without --cow to let the box change it");
     const struct layer_ask wanted = {.workspace = workspace,
                                      .name = o->cow[0] ? arena_text(mem, o->cow) : NULL,
                                      .from = o->cow_from ? arena_text(mem, o->cow_from) : NULL,

@@ -47,8 +47,8 @@ static int find_objects(struct gitbox *b, bool born)
     char real[PATH_MAX];
     if (born)
         return 0;
-    b->objects[b->n++] = arena_printf(b->mem, "%s/" REPO_DIR "/objects", b->t->path);
-    const int e = repo_text(b->t->workspace, REPO_DIR "/objects/info/alternates", b->mem, &text, NULL);
+    b->objects[b->n++] = arena_printf(b->mem, "%s/%s", b->t->path, repo_named(b->t, REPO_DIR "/objects", real));
+    const int e = repo_text(b->t, b->t->workspace, REPO_DIR "/objects/info/alternates", b->mem, &text, NULL);
     while (e == 0 && b->objects[0] && b->n <= ALTERNATES_MAX && text_line(&text, &line)) {
         if (!line.n || line.p[0] == '#' || line.p[0] == '"')
             continue;

@@ -325,17 +325,17 @@ static int put_git_lines(struct opened_layer *o, const struct buf *out, const ch
     return 0;
 }
 
-static int put_git_inside(struct opened_layer *o, const struct changes *all, const char *path, struct json *j)
+static int put_git_inside(struct opened_layer *o, const struct changes *all, const char *git, struct json *j)
 {
     auto_buf struct buf out = BUF(1u << 20);
     struct repo_within in;
-    int r = repo_enter(&o->trees, all, path, o->mem, &in) < 0 ? layers_no_memory(o) : 0;
+    int r = repo_enter(&o->trees, all, git, o->mem, &in) < 0 ? layers_no_memory(o) : 0;
     if (r == 0 && in.why)
         buf_printf(&out, "the repository is not applied: %s\n", in.why);
     else if (r == 0)
         r = gitbox_words(&in.t, &in.all, o->mem, &out, &o->e);
     repo_leave(&in);
-    return r < 0 ? r : put_git_lines(o, &out, path, j);
+    return r < 0 ? r : put_git_lines(o, &out, in.path, j);
 }
 
 static int put_git(struct opened_layer *o, const struct changes *all, struct json *j)
@@ -707,7 +707,9 @@ static bool repository_landed(struct opened_layer *o, const struct layer_trees *
 {
     struct repo repo;
     struct ledger done;
-    const char *index = arena_printf(o->mem, "%s" REPO_DIR "/index", t->inside ? t->inside : "");
+    char room[LAYER_PATH_MAX];
+    const char *index =
+        arena_printf(o->mem, "%s%s", t->inside ? t->inside : "", repo_named(t, REPO_DIR "/index", room));
     if (!index || repo_read(t, all, o->mem, &repo, &o->e) < 0 || ledger_read(o->layer.dir, o->mem, &done, &o->e) < 0)
         return false;
     return !repo.why && !repo.head.name && !repo.n && (!repo.index || ledger_find(&done, index));
@@ -743,7 +745,7 @@ bool layer_has_landed(const char *id)
         const enum repo_part part = repo_part_of(all.all[i].path);
         if (part != REPO_UNIT && part != REPO_PASSING)
             return false;
-        repository |= part == REPO_UNIT && !repo_inside(all.all[i].path);
+        repository |= part == REPO_UNIT && repo_is_top(all.all[i].path);
     }
     return repositories_landed(&o, &all, repository);
 }

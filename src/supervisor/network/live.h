@@ -8,7 +8,7 @@
  *     feed.c       resolv.conf and hosts               browser.c    addresses that a person opens outside
  */
 #pragma once
-#include "sys/dialogue.h"
+#include "user/dialogue.h"
 #include "supervisor/parts.h"
 #include "match/host.h"
 #include "protocol/egress.h"

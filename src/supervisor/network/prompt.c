@@ -1,5 +1,5 @@
 /*
- * Questions at the terminal (sys/dialogue.c). While one is shown the box's output is not, and the box gets no keys, so
+ * Questions at the terminal (user/dialogue.c). While one is shown the box's output is not, and the box gets no keys, so
  * that it can neither imitate nor change the question. The host is shown in the canonical ASCII form that was judged.
  */
 #include <stdio.h>

@@ -1,338 +1,30 @@
 /*
- * Compiles a table once, then answers from it. Rules of fixed place become absolute paths (a GUARD_ROOT name one per
- * writable tree), any-depth rules lists of components; so do GUARD_ROOT names a second time, for the roots of
+ * Answers from a compiled table (load.c). Rules of fixed place are absolute paths there (a GUARD_ROOT name one per
+ * writable tree), any-depth rules lists of components; so are GUARD_ROOT names a second time, for the roots of
  * repositories, which the caller finds. A query first compares the absolute paths: of the trees (ROOT, PROTECT, HIDE,
  * PRIVATE) the longest at or above the path decides; names apply in addition. Then it goes once over the components of
  * the path, where a small bitmap of hashes skips the many components that no any-depth rule begins with.
  */
-#include "guard/rules/judge.h"
-#include <errno.h>
+#include "judge/judge.h"
 #include <stdint.h>
-#include <stdlib.h>
-#include "git/gitconfig.h"
 
 /* ---- names ---- */
-
-static int fold(int c)
-{
-    return c >= 'A' && c <= 'Z' ? c + 32 : c;
-}
-
-static unsigned fold_hash(struct str s)
-{
-    unsigned h = 2166136261u;
-    for (size_t i = 0; i < s.n; i++)
-        h = (h ^ (unsigned)fold((unsigned char)s.p[i])) * 16777619u;
-    return (h ^ h >> 16) % (64 * RULE_BITS);
-}
 
 static bool bit_is(const uint64_t *bits, unsigned h)
 {
     return bits[h / 64] >> h % 64 & 1;
 }
 
-static bool part_match(const struct rule *r, size_t i, struct str part)
-{
-    if (r->last && i + 1 == r->n_parts && (!part.n || fold((unsigned char)part.p[part.n - 1]) != r->last))
-        return false;
-    return name_fits(r->parts[i], r->pattern && i + 1 == r->n_parts, part);
-}
-
-/* ---- loading ---- */
-
-static int parsed_text(const char *strings, size_t bytes, uint32_t at, struct str *ret)
-{
-    if (at >= bytes || !memchr(strings + at, 0, bytes - at))
-        return -EBADMSG;
-    *ret = str_of(strings + at);
-    while (ret->n > 1 && ret->p[ret->n - 1] == '/')
-        ret->n--;
-    return 0;
-}
-
-static int split(struct rule *r, struct arena *mem)
-{
-    struct str parts[RULE_PARTS], part;
-    size_t at = 0, n = 0;
-    while (part_next(r->path, &at, &part)) {
-        if (n == RULE_PARTS)
-            return -EBADMSG;
-        parts[n++] = part;
-    }
-    if (n == 0 || (r->pattern && glob_wrong(parts[n - 1])))
-        return -EBADMSG;
-    r->parts = arena_zero(mem, n * sizeof *r->parts);
-    if (!r->parts)
-        return -ENOMEM;
-    memcpy(r->parts, parts, n * sizeof *parts);
-    r->n_parts = n;
-    const struct str pattern = r->pattern ? parts[n - 1] : (struct str){"", 0};
-    const int last = pattern.n ? fold((unsigned char)pattern.p[pattern.n - 1]) : 0;
-    if (last >= 'a' && last <= 'z' && !memchr(pattern.p, '[', pattern.n) && !memchr(pattern.p, '\\', pattern.n))
-        r->last = (char)last;
-    return 0;
-}
-
-static struct rule *add(struct rule **list, size_t *n, const struct guard_rule *said, uint32_t index, struct str text,
-                        struct arena *mem)
-{
-    struct rule *r = arena_push(mem, list, n, sizeof *r);
-    if (r)
-        *r = (struct rule){.said = said, .index = index, .path = text};
-    return r;
-}
-
-/* A rule of components. Its tree is pinned: moving it would take its names out of reach. */
-static int add_any_depth(struct rules *all, struct rule **list, size_t *n, const struct guard_rule *said,
-                         uint32_t index, struct str text, struct str below, struct arena *mem)
-{
-    struct rule *r = add(list, n, said, index, text, mem);
-    if (!r)
-        return -ENOMEM;
-    r->any_depth = true;
-    r->pattern = said->flags & GUARD_RULE_PATTERN;
-    r->direct = said->flags & GUARD_RULE_DIRECT;
-    r->below = below.n ? below : STR("/");
-    if (r->below.n > 1 && !add(&all->pinned, &all->n_pinned, said, index, r->below, mem))
-        return -ENOMEM;
-    return split(r, mem);
-}
-
-bool rules_is_marker(struct str name)
-{
-    for (size_t i = 0; repository_markers[i]; i++)
-        if (fold_eq(name, str_of(repository_markers[i])))
-            return true;
-    return false;
-}
-
-/* A name at the root of repositories. Patterns have one component, and also apply to the top of a tree by this rule. */
-static int add_rooted(struct rules *all, const struct guard_rule *said, uint32_t index, struct str text,
-                      struct arena *mem)
-{
-    struct rule *r = add(&all->rooted, &all->n_rooted, said, index, text, mem);
-    if (r)
-        r->pattern = said->flags & GUARD_RULE_PATTERN;
-    int no = r ? split(r, mem) : -ENOMEM;
-    if (no < 0)
-        return no;
-    r->any_depth = true;
-    r->below = STR("/");
-    r->in_repository = rules_is_marker(r->parts[0]) && !fold_eq(r->parts[0], STR(".git"));
-    if (r->pattern && (r->n_parts > 1 || said->flags & GUARD_RULE_DIRECTORY))
-        return -EBADMSG;
-    if (!r->pattern)
-        all->rooted_first[fold_hash(r->parts[0]) / 64] |= 1ull << fold_hash(r->parts[0]) % 64;
-    return 0;
-}
-
-static int add_name(struct rules *all, const struct guard_rule *said, uint32_t index, struct str text, struct str below,
-                    struct arena *mem)
-{
-    all->git |= said->judge == GUARD_GIT_CONFIG;
-    if (said->place == GUARD_ANY_DEPTH) {
-        int no = add_any_depth(all, &all->guarded, &all->n_guarded, said, index, text, below, mem);
-        if (no < 0)
-            return no;
-        const struct rule *r = &all->guarded[all->n_guarded - 1];
-        all->any_depth = true;
-        if (r->pattern) /* any name may match */
-            memset(all->first, 0xff, sizeof all->first);
-        else
-            all->first[fold_hash(r->parts[0]) / 64] |= 1ull << fold_hash(r->parts[0]) % 64;
-        return 0;
-    }
-    int no = add_rooted(all, said, index, text, mem);
-    if (no < 0 || said->flags & GUARD_RULE_PATTERN || all->rooted[all->n_rooted - 1].in_repository)
-        return no;
-    for (size_t i = 0; i < all->n_roots; i++) {
-        struct str root = all->roots[i].path;
-        if (all->roots[i].said->flags & GUARD_RULE_LAYERED && !(said->flags & GUARD_RULE_ALWAYS))
-            continue;
-        const char *whole = arena_printf(mem, "%.*s/%.*s", root.n == 1 ? 0 : (int)root.n, root.p, (int)text.n, text.p);
-        if (!whole || !add(&all->guarded, &all->n_guarded, said, index, str_of(whole), mem))
-            return -ENOMEM;
-    }
-    return 0;
-}
-
-static int add_rule(struct rules *all, const struct guard_rule *said, uint32_t index, struct str text, struct str below,
-                    struct arena *mem)
-{
-    bool absolute = str_starts(text, STR("/"));
-    if (text.n == 0 || (said->kind != GUARD_RULE_NAME && said->kind != GUARD_RULE_HIDE_NAME &&
-                        said->kind != GUARD_RULE_BRANCH && !absolute))
-        return -EBADMSG;
-    switch (said->kind) {
-    case GUARD_RULE_ROOT:
-        return 0; /* this was the first pass */
-    case GUARD_RULE_NAME:
-        return all->mode == GUARD_OFF && !(said->flags & GUARD_RULE_ALWAYS)
-                   ? 0
-                   : add_name(all, said, index, text, below, mem);
-    case GUARD_RULE_PROTECT:
-        return add(&all->guarded, &all->n_guarded, said, index, text, mem) ? 0 : -ENOMEM;
-    case GUARD_RULE_HIDE:
-        return add(&all->hidden, &all->n_hidden, said, index, text, mem) ? 0 : -ENOMEM;
-    case GUARD_RULE_HIDE_NAME:
-        return add_any_depth(all, &all->hidden, &all->n_hidden, said, index, text, below, mem);
-    case GUARD_RULE_PIN:
-        return add(&all->pinned, &all->n_pinned, said, index, text, mem) ? 0 : -ENOMEM;
-    case GUARD_RULE_SOCKET:
-        return add(&all->sockets, &all->n_sockets, said, index, text, mem) ? 0 : -ENOMEM;
-    case GUARD_RULE_PRIVATE:
-        return add(&all->private_trees, &all->n_private, said, index, text, mem) ? 0 : -ENOMEM;
-    case GUARD_RULE_BRANCH:
-        if (!add(&all->branches, &all->n_branches, said, index, text, mem))
-            return -ENOMEM;
-        all->branches[all->n_branches - 1].below = below;
-        return below.n > 1 ? 0 : -EBADMSG;
-    default:
-        return -EBADMSG;
-    }
-}
-
-static void mark(uint64_t bits[RULE_BITS], struct str part)
-{
-    bits[fold_hash(part) / 64] |= 1ull << fold_hash(part) % 64;
-}
-
 static bool marked(const uint64_t bits[RULE_BITS], struct str part)
 {
-    return bits[fold_hash(part) / 64] >> fold_hash(part) % 64 & 1;
+    return bit_is(bits, rule_hash(part));
 }
 
-/* The components of a rule; for one of fixed place those below its writable tree, which cannot be moved. */
-static struct str parts_of(const struct rules *all, const struct rule *r)
+static bool part_match(const struct rule *r, size_t i, struct str part)
 {
-    struct str root = r->any_depth ? (struct str){"/", 1} : rules_root(all, r->path);
-    return str_skip(r->path, r->any_depth ? 0 : root.n ? root.n : r->path.n);
-}
-
-static void mark_parts(struct rules *all, struct rule *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct str path = parts_of(all, &list[i]), part;
-        size_t at = 0;
-        (void)part_next(path, &at, &part);
-        list[i].tail = str_skip(path, at);
-        if (list[i].pattern && list[i].tail.n) { /* any name may match */
-            memset(all->later, 0xff, sizeof all->later);
-            memset(all->above, 0xff, sizeof all->above);
-        }
-        for (struct str above = part; list[i].tail.n && part_next(path, &at, &part); above = part) {
-            mark(all->above, above);
-            mark(all->later, part);
-        }
-    }
-}
-
-static void mark_configs(struct rules *all, const struct rule *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const char *slash = memrchr(list[i].path.p, '/', list[i].path.n);
-        if (rule_is_git_config(&list[i]) && list[i].pattern)
-            memset(all->configs, 0xff, sizeof all->configs);
-        else if (rule_is_git_config(&list[i]))
-            mark(all->configs, str_skip(list[i].path, slash ? (size_t)(slash - list[i].path.p) + 1 : 0));
-    }
-}
-
-static bool is_tree(const struct rule *r)
-{
-    return r->said->kind == GUARD_RULE_HIDE || r->said->kind == GUARD_RULE_PROTECT ||
-           r->said->kind == GUARD_RULE_ROOT || r->said->kind == GUARD_RULE_PRIVATE;
-}
-
-static bool is_fixed_name(const struct rule *r)
-{
-    return !r->any_depth && r->said->kind == GUARD_RULE_NAME;
-}
-
-static bool is_pattern(const struct rule *r)
-{
-    return r->pattern;
-}
-
-static int collect(struct rule_path **to, size_t *n, const struct rule *list, size_t n_list,
-                   bool (*is)(const struct rule *r), struct arena *mem)
-{
-    for (size_t i = 0; i < n_list; i++) {
-        if (!is(&list[i]))
-            continue;
-        struct rule_path *one = arena_push(mem, to, n, sizeof *one);
-        if (!one)
-            return -ENOMEM;
-        *one = (struct rule_path){list[i].path.n, &list[i]};
-    }
-    return 0;
-}
-
-/* Of rules of equal length the first in this order decides. */
-static int tree_order(const void *a, const void *b)
-{
-    static const unsigned char rank[] = {
-        [GUARD_RULE_HIDE] = 0, [GUARD_RULE_PROTECT] = 1, [GUARD_RULE_ROOT] = 2, [GUARD_RULE_PRIVATE] = 3};
-    const struct rule_path *x = a, *y = b;
-    if (x->n != y->n)
-        return x->n > y->n ? -1 : 1;
-    const int kinds = rank[x->rule->said->kind] - rank[y->rule->said->kind];
-    return kinds ? kinds : x->rule < y->rule ? -1 : x->rule > y->rule; /* of one kind: of one list */
-}
-
-static int collect_all(struct rules *all, struct arena *mem)
-{
-    const struct {
-        struct rule_path **to;
-        size_t *n;
-        const struct rule *list;
-        size_t n_list;
-        bool (*is)(const struct rule *r);
-    } of[] = {{&all->trees, &all->n_trees, all->hidden, all->n_hidden, is_tree},
-              {&all->trees, &all->n_trees, all->guarded, all->n_guarded, is_tree},
-              {&all->trees, &all->n_trees, all->roots, all->n_roots, is_tree},
-              {&all->trees, &all->n_trees, all->private_trees, all->n_private, is_tree},
-              {&all->fixed, &all->n_fixed, all->guarded, all->n_guarded, is_fixed_name},
-              {&all->patterns, &all->n_patterns, all->rooted, all->n_rooted, is_pattern}};
-    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
-        if (collect(of[i].to, of[i].n, of[i].list, of[i].n_list, of[i].is, mem) < 0)
-            return -ENOMEM;
-    if (all->n_trees)
-        qsort(all->trees, all->n_trees, sizeof *all->trees, tree_order);
-    return 0;
-}
-
-int rules_load(struct rules *ret, const struct guard_table *table, size_t bytes, const char *strings,
-               size_t strings_bytes, struct arena *mem)
-{
-    struct rules all = {.mode = (enum guard_mode)table->mode};
-    if (bytes < sizeof *table || table->n_rules > (bytes - sizeof *table) / sizeof(struct guard_rule) ||
-        table->mode > GUARD_OFF)
-        return -EBADMSG;
-    for (int pass = 0; pass < 2; pass++) {
-        for (uint32_t i = 0; i < table->n_rules; i++) {
-            const struct guard_rule *said = &table->rules[i];
-            struct str text, below;
-            int no = parsed_text(strings, strings_bytes, said->text, &text);
-            if (no == 0)
-                no = parsed_text(strings, strings_bytes, said->below, &below);
-            if (no == 0 && pass == 0 && said->kind == GUARD_RULE_ROOT)
-                no = add(&all.roots, &all.n_roots, said, i, text, mem) ? 0 : -ENOMEM;
-            if (no == 0 && pass == 1)
-                no = add_rule(&all, said, i, text, below, mem);
-            if (no < 0)
-                return no;
-        }
-    }
-    if (collect_all(&all, mem) < 0)
-        return -ENOMEM;
-    mark_parts(&all, all.guarded, all.n_guarded);
-    mark_parts(&all, all.hidden, all.n_hidden);
-    mark_parts(&all, all.pinned, all.n_pinned);
-    mark_configs(&all, all.guarded, all.n_guarded);
-    mark_configs(&all, all.rooted, all.n_rooted);
-    *ret = all;
-    return 0;
+    if (r->last && i + 1 == r->n_parts && (!part.n || rule_fold((unsigned char)part.p[part.n - 1]) != r->last))
+        return false;
+    return name_fits(r->parts[i], r->pattern && i + 1 == r->n_parts, part);
 }
 
 /* ---- queries ---- */
@@ -531,7 +223,7 @@ static void any_depth_guarded(const struct rules *r, struct str path, const stru
     if (s.none)
         return;
     for (; part_next(path, &at, &part); here = at) {
-        unsigned h = fold_hash(part);
+        unsigned h = rule_hash(part);
         if (!bit_is(r->first, h))
             continue;
         for (size_t i = 0; i < r->n_guarded; i++)
@@ -666,7 +358,7 @@ const struct rule *rules_below(const struct rules *r, struct str path, size_t *a
 /* Whether a name of the list may begin with this component; patterns are about the last one of a path. */
 static bool may_begin_rooted(const struct rules *r, struct str part, bool last)
 {
-    if (bit_is(r->rooted_first, fold_hash(part)))
+    if (bit_is(r->rooted_first, rule_hash(part)))
         return true;
     for (size_t i = 0; last && i < r->n_patterns; i++)
         if (part_match(r->patterns[i].rule, 0, part))

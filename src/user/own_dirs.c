@@ -1,5 +1,5 @@
 /* Makes the directories in which pinfold keeps things, but never a home directory, and as root none in another user's home. */
-#include "sys/own_dirs.h"
+#include "user/own_dirs.h"
 
 #include <errno.h>
 #include <limits.h>

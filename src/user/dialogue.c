@@ -1,5 +1,5 @@
 /* A dialogue at the terminal: shows a question, reads keys and restores the terminal's settings. */
-#include "sys/dialogue.h"
+#include "user/dialogue.h"
 
 #include <errno.h>
 #include <fcntl.h>

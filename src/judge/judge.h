@@ -66,6 +66,20 @@ struct rules {
     uint64_t configs[RULE_BITS]; /* of last components of names whose content is judged */
 };
 
+/* ASCII alone, whatever the locale. */
+static inline int rule_fold(int c)
+{
+    return c >= 'A' && c <= 'Z' ? c + 32 : c;
+}
+/* Which bit of a bitmap stands for a component, whatever its case. */
+static inline unsigned rule_hash(struct str s)
+{
+    unsigned h = 2166136261u;
+    for (size_t i = 0; i < s.n; i++)
+        h = (h ^ (unsigned)rule_fold((unsigned char)s.p[i])) * 16777619u;
+    return (h ^ h >> 16) % (64 * RULE_BITS);
+}
+
 /* Compiles a table into `mem`; `strings` are the plan's. -ENOMEM, or -EBADMSG for an invalid offset or kind. */
 int rules_load(struct rules *ret, const struct guard_table *table, size_t bytes, const char *strings,
                size_t strings_bytes, struct arena *mem);

@@ -1,0 +1,100 @@
+/* Whether an object is another name of a guarded or hidden file: looks where the rules of fixed place lead. */
+#include <errno.h>
+#include <string.h>
+#include "base/fd.h"
+#include "guard/inside.h"
+#include "sys/fd.h"
+
+struct same {
+    const struct rules *rules;
+    const struct rule *rule;
+    const struct sys_stat *st;
+    unsigned left;
+    char path[PLACE_PATH];
+};
+#define SAME_ENTRIES 4096
+#define SAME_DEPTH   4
+
+static bool same_inode(const struct sys_stat *a, const struct sys_stat *b)
+{
+    return a->inode == b->inode && a->major == b->major && a->minor == b->minor;
+}
+
+/* Whether a longer rule than the current one decides about the first `n` bytes of s->path. */
+static bool opened_again(const struct same *s, size_t n)
+{
+    const struct rule *decider = rules_decider(s->rules, (struct str){s->path, n});
+    if (s->rule->said->kind == GUARD_RULE_NAME)
+        return decider && decider->said->kind == GUARD_RULE_PRIVATE;
+    return decider != s->rule;
+}
+
+/* In a tree of the box something cannot be examined: the box may have removed the permission, to restore it later. */
+static bool is_closed(const struct same *s, int no, size_t n)
+{
+    return !git_is_nothing(no) && no != -ELOOP && rules_root(s->rules, (struct str){s->path, n}).n;
+}
+
+/* Whether the file is at s->path (its last component `name` in `dir`), or anywhere below; also true if there is too
+   much to examine. */
+static bool same_below(int dir, const char *name, struct same *s, size_t n, unsigned depth)
+{
+    struct sys_stat st;
+    int no = sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    if (no < 0 || opened_again(s, n))
+        return no < 0 && is_closed(s, no, n);
+    if (!S_ISDIR(st.mode))
+        return same_inode(&st, s->st);
+    if (depth == 0 || s->left == 0)
+        return true;
+    auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    _Alignas(8) char records[4096];
+    long got;
+    while ((got = fd < 0 ? fd : sys_getdents64(fd, records, sizeof records)) > 0) {
+        for (long at = 0; at < got;) {
+            const struct sys_dirent *r = (const void *)(records + at);
+            size_t k = strlen(r->name);
+            at += r->reclen;
+            if (strcmp(r->name, ".") == 0 || strcmp(r->name, "..") == 0)
+                continue;
+            if (s->left == 0 || n + k + 2 > sizeof s->path)
+                return true;
+            s->left--;
+            s->path[n] = '/';
+            memcpy(s->path + n + 1, r->name, k + 1);
+            if (same_below(fd, r->name, s, n + 1 + k, depth - 1))
+                return true;
+        }
+    }
+    return got < 0 && is_closed(s, (int)got, n);
+}
+
+static const struct rule *same_as(const struct rules *rules, const struct rule *list, size_t n,
+                                  const struct sys_stat *st)
+{
+    struct same s = {.rules = rules, .st = st, .left = SAME_ENTRIES};
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].any_depth || list[i].path.n >= sizeof s.path)
+            continue;
+        s.rule = &list[i];
+        memcpy(s.path, list[i].path.p, list[i].path.n);
+        s.path[list[i].path.n] = 0;
+        if (same_below(AT_FDCWD, s.path, &s, list[i].path.n, SAME_DEPTH))
+            return &list[i];
+    }
+    return NULL;
+}
+
+int verdict_identity(struct guard *g, const struct sys_stat *st, enum denial_action action, struct str path)
+{
+    const struct rule *rule = same_as(&g->rules, g->rules.hidden, g->rules.n_hidden, st);
+    if (rule)
+        return deny(g, action, rule, path, "another name of a hidden file");
+    if (action == DENIAL_READ)
+        return 0;
+    rule = same_as(&g->rules, g->rules.guarded, g->rules.n_guarded, st);
+    if (rule && g->rules.mode == GUARD_EXISTING && rule->said->kind == GUARD_RULE_NAME &&
+        !(rule->said->flags & GUARD_RULE_ALWAYS) && born_has(g, st))
+        return 0; /* created in this box */
+    return rule ? deny(g, action, rule, path, "another name of a guarded file") : 0;
+}

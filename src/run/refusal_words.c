@@ -1,0 +1,458 @@
+/* Writes the sentence about something that was refused to a box, with the option that allows it. */
+#include "run/words.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "base/json.h"
+#include "protocol/egress.h"
+#include "protocol/guard_table.h"
+#include "match/host.h"
+#include "match/path.h"
+#include "pinfold.h"
+
+static bool is_guarded_name(const struct policy *p, const struct denial *d)
+{
+    for (size_t i = 0; p && d->rule && i < p->n_guards; i++) {
+        if (same(p->guards[i].name, d->rule))
+            return true;
+    }
+    /* Of a session the policy is not here: of the built-in rules those without a path are guarded names. */
+    return !p && d->rule && d->origin && d->rule[0] && d->rule[0] != '/' && d->rule[0] != '~' &&
+           same(d->kind, "file") && !same(d->action, "read") && str_starts(str_of(d->origin), STR("built in (profile"));
+}
+
+/* The port of "host:port", "[v6]:port"; "" when there is none. */
+static const char *port_of(const char *target)
+{
+    const char *colon = strrchr(target, ':');
+    return colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1) ? colon : "";
+}
+
+/* What follows is the remedy. */
+static void begin_offer(struct buf *out, size_t *ret_offer)
+{
+    buf_text(out, "; ");
+    *ret_offer = out->n;
+}
+
+/* A host that no line suggests to allow, whatever refused it. */
+#define OF_METADATA "it hands out a machine's credentials: give the command some of its own"
+static bool never_allowed(const char *target, struct buf *out, size_t *ret_offer)
+{
+    struct host h;
+    uint16_t port;
+    if (host_port_parse(str_of(target), 0, &h, &port) < 0)
+        return false;
+    const bool address = h.kind == HOST_ADDR;
+    const bool local = !address && (same(h.name, "localhost") || str_ends(str_of(h.name), STR(".localhost")));
+    const enum addr_class class = address ? addr_classify(&h.addr) : local ? ADDR_LOOPBACK : ADDR_PUBLIC;
+    if (class != ADDR_METADATA && class != ADDR_LOOPBACK)
+        return false;
+    begin_offer(out, ret_offer);
+    if (class == ADDR_METADATA)
+        buf_text(out, OF_METADATA);
+    else
+        buf_printf(out, "for a service of this machine: --reach %s:%u", target[0] == '[' ? "[::1]" : "127.0.0.1", port);
+    return true;
+}
+
+/* What the address is that a name led to, and what would open that one: rules for names never do. */
+static bool address_remedy(const struct denial *d, struct buf *out, size_t *ret_offer)
+{
+    static const char *const opened[] = {EGRESS_AT_PRIVATE, EGRESS_AT_RESERVED, EGRESS_AT_OWN};
+    const char *at = d->address ? d->address : "", *port = port_of(d->target);
+    if (str_starts(str_of(d->rule), str_of(EGRESS_AT_LOOPBACK))) {
+        bool v6 = strchr(at, ':') != NULL;
+        buf_text(out, EGRESS_AT_LOOPBACK ")");
+        begin_offer(out, ret_offer);
+        buf_printf(out, "for a service of this machine: --reach %s%s", v6 ? "[::1]" : "127.0.0.1",
+                   *port ? port : ":PORT");
+        return true;
+    }
+    if (str_starts(str_of(d->rule), str_of(EGRESS_AT_METADATA))) {
+        buf_text(out, EGRESS_AT_METADATA ")");
+        begin_offer(out, ret_offer);
+        buf_text(out, OF_METADATA);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof opened / sizeof *opened; i++) {
+        if (!*at || !str_starts(str_of(d->rule), str_of(opened[i])))
+            continue;
+        buf_printf(out, "%s)", opened[i]);
+        begin_offer(out, ret_offer);
+        buf_printf(out, strchr(at, ':') ? "allow with --allow [%s]%s" : "allow with --allow %s%s", at, port);
+        return true;
+    }
+    return false;
+}
+
+/* A port that carries one protocol alone. */
+static bool protocol_remedy(const struct denial *d, struct buf *out, size_t *ret_offer)
+{
+    if (!same(d->rule, EGRESS_ONLY_TLS) && !same(d->rule, EGRESS_ONLY_HTTP))
+        return false;
+    buf_printf(out, "%s)", d->rule);
+    begin_offer(out, ret_offer);
+    buf_text(out, "allow other protocols with --allow ");
+    words_safe(out, d->target);
+    buf_text(out, "/tcp");
+    return true;
+}
+
+static void network_remedy(const struct denial *d, struct buf *out, size_t *ret_offer)
+{
+    static const char *const by_default[] = {"default", "the answer was no", "nobody answered in time",
+                                             "nobody could be asked", "too many open questions"};
+    if (address_remedy(d, out, ret_offer) || protocol_remedy(d, out, ret_offer))
+        return;
+    words_safe(out, d->rule);
+    if (d->ruled) {
+        buf_text(out, ", ");
+        words_safe(out, d->origin ? d->origin : "");
+        buf_char(out, ')');
+        begin_offer(out, ret_offer);
+        buf_text(out, "a deny rule overrides every --allow: remove the deny rule to allow it");
+        return;
+    }
+    buf_text(out, ")");
+    if (never_allowed(d->target, out, ret_offer))
+        return;
+    for (size_t i = 0; i < sizeof by_default / sizeof *by_default; i++) {
+        if (same(d->rule, by_default[i])) {
+            begin_offer(out, ret_offer);
+            buf_text(out, "allow with --allow ");
+            words_safe(out, d->target);
+        }
+    }
+}
+
+/* Refusals that are no guarded name's, and that --guard off would not lift. */
+static bool is_no_names(const char *rule)
+{
+    static const char *const rules[] = {"a name that belongs to pinfold",
+                                        "it is in a mount that does not belong",
+                                        "the host moved the directory",
+                                        "it is not at its path",
+                                        GUARD_WHY_PIN,
+                                        "a directory that a rule for hidden names"};
+    for (size_t i = 0; rule && i < sizeof rules / sizeof *rules; i++) {
+        if (str_starts(str_of(rule), str_of(rules[i])))
+            return true;
+    }
+    return false;
+}
+
+static bool in_kernels_tree(const char *path)
+{
+    return path_at_or_below(path, "/dev") || path_at_or_below(path, "/proc") || path_at_or_below(path, "/sys");
+}
+
+/* A name by which the guard also knows a repository's own parts: these it keeps when the name is allowed. */
+static bool is_repositorys(const char *rule)
+{
+    static const char *const names[] = {".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (same(rule, names[i]))
+            return true;
+    }
+    return false;
+}
+
+/* What lifts a rule about files: the same path cannot have two rules of options, and no path lifts a pattern. */
+static void rule_remedy(const struct denial *d, struct buf *out)
+{
+    const char *slash = strrchr(d->target, '/');
+    const bool pattern = d->rule && (d->rule[0] != '/' || strpbrk(d->rule, "*?["));
+    const bool inside = same(d->action, "create") && !same(d->target, d->rule) && slash && slash > d->target;
+    const size_t n = inside ? (size_t)(slash - d->target) : strlen(d->target);
+    const bool own = d->rule && strlen(d->rule) == n && memcmp(d->rule, d->target, n) == 0;
+    const bool pin = d->why && same(d->why, GUARD_WHY_PIN);
+    if (pattern || pin || (own && d->origin && str_starts(str_of(d->origin), STR("--")))) {
+        buf_text(out, "change that rule, or do it outside the box");
+        return;
+    }
+    char object[4096];
+    snprintf(object, sizeof object, "%.*s", (int)n, d->target);
+    buf_text(out, same(d->action, "read") ? "allow with --ro " : "allow with --rw ");
+    words_shell(out, object);
+}
+
+/* A place that is read-only because no rule makes it writable, which the caller could change: the nearest remedy. */
+static void read_only_place(const struct denial *d, const struct policy *policy, struct buf *out, size_t *ret_offer)
+{
+    const struct path_rule *rule = NULL;
+    bool itself = same(d->action, "write") || same(d->action, "change");
+    size_t n = itself ? strlen(d->target) : (size_t)(strrchr(d->target, '/') - d->target);
+    char dir[4096], origin[512];
+
+    if (path_git_directory(d->target)) { /* git writes in many places of it */
+        n = path_git_directory(d->target);
+        itself = false;
+    }
+    snprintf(dir, sizeof dir, "%.*s", (int)(n ? n : 1), d->target);
+    buf_printf(out, "file: %s '", d->action);
+    words_safe(out, d->target);
+    if (policy && policy->workspace_read_only && path_at_or_below(d->target, policy->workspace)) {
+        buf_text(out,
+                 "' failed: the workspace is read-only in this box (--read-only, or workspace_read_only of a policy)");
+        return;
+    }
+    if (policy && policy_access(policy, d->target, &rule) == PATH_RO && rule) {
+        buf_text(out, "' failed: it is read-only in the box (");
+        words_safe(out, policy_origin(policy, rule->origin, origin, sizeof origin));
+        buf_char(out, ')');
+        begin_offer(out, ret_offer);
+        buf_text(out, "change that rule to rw to allow it");
+        return;
+    }
+    if (in_kernels_tree(d->target)) {
+        buf_text(out, "' failed: it is the kernel's, and read-only in every box");
+        begin_offer(out, ret_offer);
+        buf_text(out, "do it outside the box");
+        return;
+    }
+    buf_text(out, "' failed: it is outside the workspace, and read-only in the box");
+    begin_offer(out, ret_offer);
+    const char *home = getenv("HOME");
+    if (!itself &&
+        (!n || !strchr(dir + 1, '/') || (home && path_at_or_below(home, dir)))) { /* that would be too much to allow */
+        buf_text(out, "do it outside the box, or allow a directory in it with --rw DIR");
+        return;
+    }
+    buf_text(out, "allow with --rw ");
+    words_shell(out, dir);
+}
+
+/* A system call's numbers as programs write them: "socket(2, 1)" is socket(AF_INET, SOCK_STREAM). */
+static void put_target(const char *target, struct buf *out)
+{
+    static const struct {
+        int family;
+        const char *name;
+    } families[] = {{AF_UNIX, "AF_UNIX"},     {AF_INET, "AF_INET"},           {AF_INET6, "AF_INET6"},
+                    {AF_PACKET, "AF_PACKET"}, {AF_NETLINK, "AF_NETLINK"},     {AF_ALG, "AF_ALG"},
+                    {AF_VSOCK, "AF_VSOCK"},   {AF_BLUETOOTH, "AF_BLUETOOTH"}, {AF_CAN, "AF_CAN"}};
+    static const char *const types[] = {[SOCK_STREAM] = "SOCK_STREAM",
+                                        [SOCK_DGRAM] = "SOCK_DGRAM",
+                                        [SOCK_RAW] = "SOCK_RAW",
+                                        [SOCK_SEQPACKET] = "SOCK_SEQPACKET"};
+    int family, type;
+    if (sscanf(target, "socket(%d, %d)", &family, &type) != 2) {
+        words_safe(out, target);
+        return;
+    }
+    buf_text(out, "socket(");
+    size_t i = 0;
+    while (i < sizeof families / sizeof *families && families[i].family != family)
+        i++;
+    if (i < sizeof families / sizeof *families)
+        buf_text(out, families[i].name);
+    else
+        buf_printf(out, "%d", family);
+    if (type > 0 && type < (int)(sizeof types / sizeof *types) && types[type])
+        buf_printf(out, ", %s)", types[type]);
+    else
+        buf_printf(out, ", %d)", type);
+}
+
+/* A refusal that raised no event: what the command's own error text leads to, or what the monitor saw. */
+static void words_guess(const struct denial *d, struct buf *out, size_t *ret_offer)
+{
+    buf_printf(out, "%s: %s%s '", d->kind, d->guess ? "probably " : "", d->action);
+    put_target(d->target, out);
+    buf_text(out, "' was refused: ");
+    words_safe(out, d->why ? d->why : d->how);
+    buf_text(out, " (");
+    words_safe(out, d->rule);
+    buf_text(out, ", ");
+    words_safe(out, d->origin);
+    buf_char(out, ')');
+    if (!d->remedy)
+        return;
+    begin_offer(out, ret_offer);
+    if (d->option)
+        buf_text(out, "allow with ");
+    words_safe(out, d->remedy);
+}
+
+/* What would have let the agent's filter pass it. */
+static void agent_denial(const struct denial *d, struct buf *out, size_t *ret_offer)
+{
+    const char *offer =
+        same(d->kind, "gpg-agent") && same(d->why, GPG_WHY_KEY) ? "allow the key with --gpg-agent KEY"
+        : same(d->why, SSH_WHY_KEY)                             ? "allow the key with --ssh-agent KEY"
+        : same(d->why, SSH_WHY_HOST)
+            ? "allow the host with --ssh-agent KEY=HOST, and connect to it once outside the box so that "
+              "known_hosts has its key"
+        : same(d->why, SSH_WHY_OTHER_HOST) ? "allow it with --ssh-agent KEY=HOST"
+        : same(d->why, SSH_WHY_NOT_GIT)    ? "allow it with --ssh-agent KEY=git"
+                                           : NULL;
+    buf_printf(out, "%s: %s '", d->kind, d->action);
+    words_safe(out, d->target);
+    buf_text(out, "' denied: ");
+    words_safe(out, d->why ? d->why : d->rule);
+    if (!offer)
+        return;
+    begin_offer(out, ret_offer);
+    buf_text(out, offer);
+}
+
+/* A protected branch that hooks keep where it is. */
+static void branch_denial(const struct denial *d, struct buf *out, size_t *ret_offer)
+{
+    buf_text(out, "git: '");
+    words_safe(out, d->target);
+    buf_text(out, "' stays as it is (");
+    words_safe(out, d->rule);
+    buf_text(out, ", ");
+    words_safe(out, d->origin);
+    buf_text(out, "): ");
+    words_safe(out, d->why ? d->why : "its commits were not passed");
+    if (!d->remedy)
+        return;
+    begin_offer(out, ret_offer);
+    words_safe(out, d->remedy);
+}
+
+/* What allows a refusal by a rule, after the sentence's beginning. */
+static void rule_offer(const struct denial *d, const struct policy *policy, struct buf *out)
+{
+    if (d->origin && strstr(d->origin, OWN_ORIGIN)) {
+        buf_text(out, "it cannot be changed in a box; change it outside");
+    } else if (d->origin && strstr(d->origin, ENV_ORIGIN)) {
+        buf_text(out, "show such files with --env-files");
+    } else if (same(d->kind, "file") && same(d->action, "mount")) {
+        buf_text(out, "no option allows it: mount a directory instead, or do the mount outside the box");
+    } else if (same(d->kind, "socket")) {
+        buf_text(out, "allow with --unix-socket ");
+        words_shell(out, d->target);
+    } else if (same(d->origin, "built in") && d->rule && d->rule[0] == '/') {
+        buf_text(out, "it cannot be changed in a box; change it outside");
+    } else if (is_guarded_name(policy, d) || same(d->origin, "built in")) {
+        const bool name = is_guarded_name(policy, d);
+        buf_text(out, "do it outside the box");
+        if (name && !is_repositorys(d->rule)) {
+            buf_text(out, ", or allow this name with --guard-allow ");
+            words_shell(out, d->rule);
+        } else if (!is_no_names(d->rule)) {
+            buf_text(out, ", or run with --guard off");
+        }
+    } else {
+        rule_remedy(d, out);
+    }
+}
+
+/* Of kinds that are no rule's; false: it is one. */
+static bool special_denial(const struct denial *d, const struct policy *policy, struct buf *out, size_t *ret_offer)
+{
+    if (d->guess || (d->seen && !same(d->how, "none"))) {
+        words_guess(d, out, ret_offer);
+    } else if (same(d->kind, "file") && same(d->action, "owner")) {
+        buf_text(out, "file: the owner of '");
+        words_safe(out, d->target);
+        buf_text(out, "' was not changed: the box has no other users and groups than the command's own");
+        begin_offer(out, ret_offer);
+        buf_text(out, "change it outside the box");
+    } else if (same(d->kind, "file") && same(d->how, "mount") && d->target[0] == '/') {
+        read_only_place(d, policy, out, ret_offer);
+    } else if (same(d->action, "git-branch")) {
+        branch_denial(d, out, ret_offer);
+    } else if (same(d->kind, "namespace") && same(d->action, "map")) {
+        buf_text(out, "namespace: the command failed after it tried to map ids in a namespace of its own (browsers and "
+                      "other sandboxes do): without CAP_SETFCAP the kernel does not map root a second time");
+        begin_offer(out, ret_offer);
+        buf_text(out,
+                 "start pinfold as an ordinary user, or switch that program's own sandbox off, as the box confines it "
+                 "already; for browsers another user in the box is enough: --user 1000:1000");
+    } else if (same(d->kind, "namespace")) {
+        buf_text(out, "namespace: the command failed after it tried to create a namespace (browsers and other "
+                      "sandboxes do), which the box refuses");
+        begin_offer(out, ret_offer);
+        buf_text(out, "allow with --allow-nested-userns, which opens more of the kernel to the command; hidden and "
+                      "guarded names hold there, too");
+    } else if (same(d->kind, "network") && same(d->action, "dial")) { /* the rules allow it: no option would help */
+        buf_text(out, "network: '");
+        words_safe(out, d->target);
+        buf_text(out, "' is allowed but was not reached: ");
+        words_safe(out, d->rule);
+    } else if (same(d->kind, "network") && same(d->how, "none")) {
+        buf_text(out, "network: the command failed after it tried to use a network; the box has none (");
+        words_safe(out, d->origin);
+        buf_char(out, ')');
+        begin_offer(out, ret_offer);
+        buf_text(out, "allow hosts with --allow HOST");
+    } else if (same(d->kind, "ssh-agent") || same(d->kind, "gpg-agent")) {
+        agent_denial(d, out, ret_offer);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+size_t words_denial(const struct denial *d, const struct policy *policy, struct buf *out)
+{
+    size_t offer = 0;
+    if (special_denial(d, policy, out, &offer))
+        return offer ? offer : out->n;
+    buf_printf(out, "%s: %s '", d->kind, d->action);
+    words_safe(out, d->target);
+    buf_text(out, "' denied (");
+    if (same(d->kind, "network")) {
+        network_remedy(d, out, &offer);
+        return offer ? offer : out->n;
+    }
+    words_safe(out, d->rule ? d->rule : "default");
+    if (d->origin && !same(d->origin, d->rule)) {
+        buf_text(out, ", ");
+        words_safe(out, d->origin);
+    }
+    if (d->why) {
+        buf_text(out, ": ");
+        words_safe(out, d->why);
+    }
+    buf_char(out, ')');
+    begin_offer(out, &offer);
+    rule_offer(d, policy, out);
+    return offer;
+}
+
+/* The option that a sentence offers, after "with" or a colon; "" if none. */
+static void offered_option(const char *sentence, char name[32])
+{
+    const char *last = NULL;
+    for (const char *at = strstr(sentence, " --"); at; at = strstr(at + 1, " --")) {
+        if ((at - sentence >= 4 && memcmp(at - 4, "with", 4) == 0) || (at > sentence && at[-1] == ':'))
+            last = at + 3;
+    }
+    const size_t n = last ? strspn(last, "abcdefghijklmnopqrstuvwxyz-") : 0;
+    snprintf(name, 32, "%.*s", (int)n, n ? last : "");
+}
+
+void words_in_session(const struct denial *d, const char *session, enum net_mode net, struct buf *out)
+{
+    const struct pinfold_option_info *o = NULL;
+    auto_buf struct buf way = BUF(1024);
+    char name[32];
+    offered_option(buf_cstr(out), name);
+    for (size_t i = 0; name[0] && (o = pinfold_option_at(i)) != NULL; i++) {
+        if (o->name && same(o->name, name))
+            break;
+    }
+    if (!o)
+        return;
+    if (same(name, "allow") && same(d->kind, "network") && net == NET_ALLOW) {
+        buf_text(&way, " (an option of: pinfold session update '");
+        words_safe(&way, session);
+        buf_text(&way, "')");
+    } else if (str_starts(str_of(session), STR("agent-sandbox-"))) { /* of a project, which starts it from its policy */
+        buf_printf(&way, " (in .pinfold/policy.yaml: %s; then end the session: pinfold stop)", o->key);
+    } else {
+        buf_text(&way, " (an option of: pinfold session start '");
+        words_safe(&way, session);
+        buf_text(&way, "' --as-before --recreate)");
+    }
+    if (buf_ok(&way) && !str_ends(buf_view(out), buf_view(&way))) /* a remedy may have said so itself */
+        buf_str(out, buf_view(&way));
+}
