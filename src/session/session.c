@@ -17,6 +17,7 @@
 #include "plan/plan.h"
 #include "sys/process.h"
 #include "protocol/keep.h"
+#include "sessiond/sessiond.h"
 
 enum { FOUND, OTHER_POLICY, OTHER_IMAGE, OTHER_VERSION, OTHER_LAYER, NOT_THERE };
 
