@@ -150,8 +150,11 @@ static void put_function(struct buf *out, const struct keyed_shell *s, const str
 {
     put_named(out, s->begin, keys->program);
     for (size_t k = 0; k < keys->n; k++) {
+        const char *value = getenv(keys->names[k]);
+        if (!value)
+            continue; /* it was there a moment ago */
         put_named(out, s->key, keys->names[k]);
-        put_value(out, s, getenv(keys->names[k]));
+        put_value(out, s, value);
         buf_text(out, same(s->name, "fish") ? ";" : "");
     }
     put_named(out, s->end, keys->program);
