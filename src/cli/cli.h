@@ -98,7 +98,8 @@ struct ask {
     bool auth;               /* agent-init-config: the login, too */
     const char *branch;      /* of a project's verbs; apply: a new branch gets the changes */
     const char *session_dir; /* where commands of a session that is started begin; NULL: as its policy says */
-    void (*ensured)(const struct ask *a, struct pinfold_policy *policy); /* its session was found or started; or NULL */
+    /* its session was found or started; or NULL */
+    void (*ensured)(const struct ask *a, struct pinfold_policy *policy, const struct pinfold_session *session);
     struct image_said image;
     bool managed; /* of hook */
     bool json, names, last, quiet, verbose, show_values, no_layers, origins, verify, head, follow, remove, dry_run;

@@ -238,38 +238,24 @@ static void keep_agents(int pid)
     n_used_agents = 0;
 }
 
-/* Whether the session's box has no mounts of its own, and so nothing of what a project's box shows at other paths. */
-static bool has_no_mounts(const struct pinfold_value *session)
-{
-    const struct pinfold_value *one = pinfold_value_first(pinfold_value_get(session, "lost"));
-    while (one && !same(pinfold_value_text(one, NULL), "remap"))
-        one = pinfold_value_next(one);
-    return one != NULL;
-}
-
 /* The remote `host` is served as long as the session lives. Where it cannot be, the box does without, said. */
-static void serve_remote(const struct ask *a, struct pinfold_policy *policy)
+static void serve_remote(const struct ask *a, struct pinfold_policy *policy, const struct pinfold_session *session)
 {
     char why[PATH_MAX + 512] = "";
     struct shelf shelf;
-    struct pinfold_error error = {0};
-    struct pinfold_report *report = NULL;
-    const struct pinfold_session_options o = {.size = sizeof o, .name = a->session};
+    struct session_seen seen;
     const bool shares = used_box.shares && shelf_of(checkout, &shelf, why, sizeof why) == 0;
-    if ((shares && !used_agents_begun() && host_remote_is_served(&shelf, used_box.word)) ||
-        pinfold_session_list_report(&o, &report, &error) < 0)
-        return; /* or it has ended already */
-    const int64_t pid = pinfold_value_number(pinfold_value_get(pinfold_report_value(report), "pid"));
-    keep_agents((int)pid);
-    const bool none = has_no_mounts(pinfold_report_value(report));
-    pinfold_report_free(report);
-    if (none && !a->quiet)
+    if (shares && !used_agents_begun() && host_remote_is_served(&shelf, used_box.word))
+        return;
+    entry_session_seen(session, &seen);
+    keep_agents(seen.pid);
+    if (seen.no_mounts && !a->quiet)
         complain("note: without mounts (lost: remap) the history of this box's shells is kept only until it ends, and "
                  "it has no " PROJECT_MARKER "%s; pinfold doctor says what would give it mounts",
                  shares ? " and no remote 'host'" : "");
-    if (!none && shares && pid > 0 && !host_remote_is_served(&shelf, used_box.word) &&
+    if (!seen.no_mounts && shares && seen.pid > 0 && !host_remote_is_served(&shelf, used_box.word) &&
         host_remote_serve(&shelf, checkout, used_box.word, used_box.options,
-                          a->n_policy == used_box.n_options ? policy : NULL, (int)pid, why, sizeof why) < 0)
+                          a->n_policy == used_box.n_options ? policy : NULL, seen.pid, why, sizeof why) < 0)
         complain("%s", why);
 }
 
@@ -374,6 +360,9 @@ static void shell_variables(struct ask *a)
              "${HTTPS_PROXY:+ net}) ",
              a->session + sizeof PROJECT_PREFIX - 1);
     snprintf(prompt, sizeof prompt, "PS1=%s%s ", strchr(own, '=') + 1, geteuid() == 0 ? "#" : "$");
+    const char *shell = getenv("SHELL");
+    if (shell && str_ends(str_of(shell), STR("/zsh"))) /* which expands nothing in a prompt unless it is told to */
+        snprintf(prompt, sizeof prompt, "PS1=(pinfold %.200s) %%# ", a->session + sizeof PROJECT_PREFIX - 1);
     a->env[a->n_env++] = own;
     a->env[a->n_env++] = prompt;
     a->env[a->n_env++] = "HISTFILE=" PROJECT_HISTORY "/history";
@@ -387,7 +376,7 @@ static void shell_variables(struct ask *a)
         "[ ! -x " REMOTE_IN_BOX "/bin/git ] || PATH=" REMOTE_IN_BOX
         "/bin:$PATH; shopt -s histappend; HISTSIZE=20000 HISTFILESIZE=50000; "
         "for f in 'ls=ls --color=auto' 'grep=grep --color=auto' 'freeclaude=claude --dangerously-skip-permissions'; "
-        "do alias \"${f%%=*}\" >/dev/null 2>&1 || alias \"$f\"; done; "
+        "do [ \"${BASH_ALIASES[${f%%=*}]+x}\" ] || alias \"$f\"; done; " /* a redirection is a call that the guard judges */
         "case $TERM in *color*|xterm*|screen*|tmux*|rxvt*|linux) f=$PINFOLD_PROMPT; "
         "PINFOLD_PROMPT='\\[\\e[1;33m\\]'$f'\\[\\e[0m\\]'; "
         "case $PS1 in \"$f\"*) PS1=$PINFOLD_PROMPT${PS1#\"$f\"};; esac;; esac; unset f";

@@ -18,6 +18,7 @@
 #include "run/nested.h"
 #include "run/options.h"
 #include "run/world.h"
+#include "session/session.h"
 
 bool entry_hidden(int argc, char **argv, int *ret_status)
 {
@@ -69,6 +70,11 @@ int entry_dangers_report(struct pinfold_report **ret, struct pinfold_error *erro
 int entry_agent_keep(struct agent_begun *b, int pid, struct pinfold_error *error)
 {
     return agent_start_keep(b, pid, error);
+}
+
+void entry_session_seen(const struct pinfold_session *s, struct session_seen *ret)
+{
+    session_seen(s, &ret->pid, &ret->no_mounts);
 }
 
 const char *entry_agent_after(struct agent_begun *b)

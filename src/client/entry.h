@@ -23,6 +23,12 @@ const char *entry_agent_after(struct agent_begun *b);
 int entry_agent_login(struct agent_begun *b, bool write, struct pinfold_error *error);
 /* In a box: asks for an address to be opened in the browser outside (run/asked/inquiry.h). */
 bool entry_in_box(void);
+/* What is written down of a session that was found or started: asking its daemon would take longer. */
+struct session_seen {
+    int pid;        /* of the daemon; 0: it has ended */
+    bool no_mounts; /* its box has none of its own, and so nothing of what is shown at other paths */
+};
+void entry_session_seen(const struct pinfold_session *s, struct session_seen *ret);
 int entry_open_url(const char *url, struct pinfold_error *error);
 int entry_agent_merge(const char *name, const char *const *takes, char **ret, struct pinfold_error *error);
 int entry_agent_init(const char *name, bool auth, bool force, char **ret, struct pinfold_error *error);

@@ -156,13 +156,17 @@ static void tell_wrapper(int dir, const struct push_rules *rules)
 static int note_rules(int lock, const struct push_rules *rules, bool served)
 {
     const char *words[RULES_WORDS];
+    struct stat st;
     auto_buf struct buf text = BUF(RULES_WORDS * RULES_PATTERN), there = BUF(RULES_WORDS * RULES_PATTERN + 4096);
     (void)push_rules_words(rules, words);
     buf_printf(&text, "verify %d\n", rules->verify);
     for (size_t i = 0; words[i]; i++)
         buf_printf(&text, "%s\n", words[i]);
     if (!served)
-        return ftruncate(lock, 0) < 0 || pwrite(lock, text.p, text.n, 0) != (ssize_t)text.n ? -EIO : 0;
+        return (fstat(lock, &st) < 0 || (st.st_size > (off_t)text.n && ftruncate(lock, (off_t)text.n) < 0)) ||
+                       pwrite(lock, text.p, text.n, 0) != (ssize_t)text.n
+                   ? -EIO
+                   : 0;
     for (ssize_t n = 1; n > 0;) {
         char *to = buf_space(&there, 4096);
         n = to ? pread(lock, to, 4096, (off_t)there.n) : 0;

@@ -33,6 +33,12 @@ void pinfold_session_free(struct pinfold_session *s)
     free(s);
 }
 
+void session_seen(const struct pinfold_session *s, int *ret_pid, bool *ret_no_mounts)
+{
+    *ret_pid = record_is_alive(&s->record) ? s->record.pid : 0;
+    *ret_no_mounts = s->record.lost & (features)1 << FEATURE_REMAP;
+}
+
 int session_take_record(struct pinfold_session *s, struct err *e)
 {
     struct record *r = &s->record;

@@ -17,6 +17,7 @@
 #include "plan/plan.h"
 #include "sys/process.h"
 #include "protocol/keep.h"
+#include "sessiond/sessiond.h"
 
 enum { FOUND, OTHER_POLICY, OTHER_IMAGE, OTHER_VERSION, OTHER_LAYER, NOT_THERE };
 
@@ -81,6 +82,7 @@ static int other_layer(const struct pinfold_session *s, struct err *e)
 static int look_for(struct pinfold_session *s, const struct pinfold_policy *policy,
                     const struct pinfold_session_options *o, bool locked, int *ret, struct err *e)
 {
+    char name[80];
     int fd = place_connect(&s->place);
     *ret = NOT_THERE;
     if (fd < 0)
@@ -92,6 +94,10 @@ static int look_for(struct pinfold_session *s, const struct pinfold_policy *poli
     if (!serves)
         return 0;
     int r = session_take_record(s, e);
+    if (r == -ENOENT) /* removed by hand, or this is not the directory that its daemon sees */
+        (void)err_say(e, ERR_SYSTEM,
+                      "session '%s' runs, and '%s' has no record of it; end the process that has '%s/" KEEP_SOCKET "'",
+                      session_shown(&s->place, name), s->place.state, s->place.run);
     if (r == 0 && s->record.revision != KEEP_REVISION)
         *ret = OTHER_VERSION;
     else if (r == 0)

@@ -17,6 +17,8 @@ struct pinfold_session {
  * Connects to the daemon of a running session; if its socket has vanished the daemon creates it again. -ENOENT or
  * -ESTALE, with a message about what happened to the session.
  */
+/* By its record: its daemon, 0 if that has ended; and whether its box shows nothing at other paths. */
+void session_seen(const struct pinfold_session *s, int *ret_pid, bool *ret_no_mounts);
 int session_connect(const struct session_place *p, struct arena *mem, int *ret, struct err *e);
 /* Its socket has no name any more: its owner is asked for a new one, and connected to. -ENOENT: there is no session; -ESTALE: it has ended. */
 int session_rebind(const struct session_place *p, struct arena *mem, bool locked);

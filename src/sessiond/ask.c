@@ -5,6 +5,7 @@
  * In a box that keeps sessions of its own the guard around it makes every connection, and is seen as process 0. There it is the request
  * that tells who sent it (SCM_CREDENTIALS), as the kernel adds it.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <fcntl.h>
 #include <sys/epoll.h>
@@ -262,6 +263,15 @@ static bool take_message(struct sessiond *k, int fd, int pid)
     return true;
 }
 
+/* Whether a signal waits that asks for the end: a client that came after it gets no answer, and waits for that end. */
+static bool is_told(void)
+{
+    sigset_t waits;
+    sigemptyset(&waits);
+    return sigpending(&waits) == 0 &&
+           (sigismember(&waits, SIGTERM) > 0 || sigismember(&waits, SIGINT) > 0 || sigismember(&waits, SIGHUP) > 0);
+}
+
 bool ask_accept(struct sessiond *k)
 {
     for (int most = 32; most > 0; most--) {
@@ -269,6 +279,10 @@ bool ask_accept(struct sessiond *k)
         int fd = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC);
         if (fd < 0)
             return false;
+        if (is_told()) {
+            (void)close(fd);
+            return false;
+        }
         if (!is_ours(k, fd, &pid)) {
             refuse_stranger(fd);
             (void)close(fd);

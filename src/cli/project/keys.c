@@ -70,33 +70,118 @@ bool keys_for_agent(struct ask *a, const char *session, const char *const *argv)
     return true;
 }
 
-/* One function of bash for each agent that has any: only what it starts gets them. */
+/* ---- what is typed in the session's shell ---- */
+
+/*
+ * How a shell gets a function for each agent that has keys, by which only what that starts has them. The text comes by a pipe at
+ * descriptor 9, so that nothing of it is in the shell's environment, and what the person's own files define goes before it.
+ */
+struct keyed_shell {
+    const char *name;
+    const char *begin, *end;   /* of a function; % is the program's name */
+    const char *key;           /* % is its name, before the value */
+    const char *before, *last; /* of the text */
+    const char *script;        /* of sh: starts the shell, $0 */
+};
+
+#define TAKE_KEYS "k=$PINFOLD_AGENT_KEYS; unset PINFOLD_AGENT_KEYS; "
+#define GIVE_KEYS " 9<<E\n$k\nE\n"
+
+static const struct keyed_shell shells[] = {
+    /* bash reads it before its first prompt, behind the person's files (PINFOLD_SETUP). */
+    {"bash", "declare -F % >/dev/null || function % {", " command % \"$@\"; }\n", " %=", "", "",
+     TAKE_KEYS "exec \"$0\"" GIVE_KEYS},
+    /* zsh reads what is in ZDOTDIR before all of the person's. */
+    {"zsh", "function % {", " command % \"$@\"; }\n", " %=", "", "",
+     TAKE_KEYS
+     "d=${TMPDIR:-/tmp}/.pinfold-zsh-$$; (umask 077; mkdir \"$d\") && cat >\"$d/.zshenv\" <<'Z' || exec \"$0\"\n"
+     "rm -f \"$ZDOTDIR/.zshenv\"; rmdir \"$ZDOTDIR\"; ZDOTDIR=$PINFOLD_ZDOTDIR; unset PINFOLD_ZDOTDIR; "
+     "[ \"$ZDOTDIR\" ] || unset ZDOTDIR; eval \"$(cat <&9)\"; exec 9<&-; "
+     "[ ! -f \"${ZDOTDIR:-$HOME}/.zshenv\" ] || . \"${ZDOTDIR:-$HOME}/.zshenv\"\n"
+     "Z\nexport PINFOLD_ZDOTDIR=\"${ZDOTDIR-}\" ZDOTDIR=\"$d\"; exec \"$0\"" GIVE_KEYS},
+    {"fish", "if not functions -q %; function %;", " command % $argv; end; end\n", " set -lx % ", "", "",
+     TAKE_KEYS "exec \"$0\" -C 'cat <&9 | source'" GIVE_KEYS},
+#define BY_ENV(name)                                                                                                   \
+    {                                                                                                                  \
+        name, "%() {", " command % \"$@\"; }\n",                                                                       \
+            " %=", "ENV=$PINFOLD_ENV; unset PINFOLD_ENV; [ \"$ENV\" ] || unset ENV\n",                                 \
+            "exec 9<&-; [ ! -f \"${ENV-}\" ] || . \"$ENV\"\n",                                                         \
+            TAKE_KEYS "export PINFOLD_ENV=\"${ENV-}\" ENV=/dev/fd/9; exec \"$0\"" GIVE_KEYS                            \
+    }
+    /* These read the file that ENV names. */
+    BY_ENV("sh"),
+    BY_ENV("dash"),
+    BY_ENV("ksh"),
+    BY_ENV("mksh")};
+
+static const struct keyed_shell *shell_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++) {
+        if (same(shells[i].name, name))
+            return shells + i;
+    }
+    return NULL;
+}
+
+/* In fish a backslash before a quote or another is none. */
+static void put_value(struct buf *out, const struct keyed_shell *s, const char *value)
+{
+    if (!same(s->name, "fish")) {
+        buf_shell_word(out, str_of(value));
+        return;
+    }
+    buf_char(out, '\'');
+    for (; *value; value++)
+        buf_printf(out, "%s%c", *value == '\'' || *value == '\\' ? "\\" : "", *value);
+    buf_char(out, '\'');
+}
+
+static void put_named(struct buf *out, const char *text, const char *name)
+{
+    for (; *text; text++) {
+        if (*text == '%')
+            buf_text(out, name);
+        else
+            buf_char(out, *text);
+    }
+}
+
+static void put_function(struct buf *out, const struct keyed_shell *s, const struct agent_keys *keys)
+{
+    put_named(out, s->begin, keys->program);
+    for (size_t k = 0; k < keys->n; k++) {
+        const char *value = getenv(keys->names[k]);
+        if (!value)
+            continue; /* it was there a moment ago */
+        put_named(out, s->key, keys->names[k]);
+        put_value(out, s, value);
+        buf_text(out, same(s->name, "fish") ? ";" : "");
+    }
+    put_named(out, s->end, keys->program);
+}
+
 const char *const *keys_for_shell(struct ask *a, const char *real, const char *shell)
 {
-    /* bash reads the functions from a pipe, before its first prompt, so that its environment has nothing of them. */
-    static const char script[] = "k=$PINFOLD_AGENT_KEYS; unset PINFOLD_AGENT_KEYS; exec \"$0\" 9<<E\n$k\nE\n";
-    static const char *argv[] = {"/bin/sh", "-c", script, NULL, NULL};
+    static const char *argv[] = {"/bin/sh", "-c", NULL, NULL, NULL};
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     static struct buf text;
+    const struct keyed_shell *s = shell_named(last_part(shell));
     char agents[PROJECT_AGENTS][PROJECT_AGENT];
     text = BUF(KEYS_TEXT);
-    const size_t n = same(last_part(shell), "bash") ? project_agents(real, agents) : 0;
+    const size_t n = s ? project_agents(real, agents) : 0;
     for (size_t i = 0; i < n; i++) {
         struct agent_keys keys;
         if (!entry_agent_keys(agents[i], &keys) || !keys.n || keys.program[strspn(keys.program, plain)])
             continue;
         if (!text.n)
-            buf_text(&text, "PINFOLD_AGENT_KEYS=");
-        buf_printf(&text, "declare -F %s >/dev/null || function %s {", keys.program, keys.program);
-        for (size_t k = 0; k < keys.n; k++) {
-            buf_printf(&text, " %s=", keys.names[k]);
-            buf_shell_word(&text, str_of(getenv(keys.names[k])));
-        }
-        buf_printf(&text, " command %s \"$@\"; }\n", keys.program);
+            buf_printf(&text, "PINFOLD_AGENT_KEYS=%s", s->before);
+        put_function(&text, s, &keys);
     }
+    buf_text(&text, text.n ? s->last : "");
     if (!text.n || !buf_ok(&text) || !grow(a, 1))
         return NULL;
     a->env[a->n_env++] = buf_cstr(&text);
+    argv[2] = s->script;
     argv[3] = shell;
     return argv;
 }

@@ -266,7 +266,7 @@ static int ensure(struct ask *a, const char *name, struct pinfold_session **ret,
     if (r < 0 && a->ensured)
         project_may_lose(error), project_port_taken(error);
     if (r == 0 && a->ensured)
-        a->ensured(a, policy);
+        a->ensured(a, policy, *ret);
     pinfold_policy_free(policy);
     return r;
 }
