@@ -52,6 +52,13 @@ static inline int sys_open_by_parts(int dir, const char *path, int flags)
             (void)sys_close(owned);
         if (next == -ENOTDIR && *rest)
             next = -ELOOP; /* a symbolic link, or a file in the middle of the path */
+        char
+            first; /* of a link's target: O_PATH opens the link itself, which openat2(2) does only if it is asked for O_NOFOLLOW */
+        if (next >= 0 && !*rest && (flags & (O_PATH | O_NOFOLLOW)) == O_PATH &&
+            sys_call(SYS_readlinkat, next, "", &first, 1, 0, 0) >= 0) {
+            (void)sys_close(next);
+            next = -ELOOP;
+        }
         if (next < 0 || !*rest)
             return next;
         at = next;

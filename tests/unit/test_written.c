@@ -177,6 +177,18 @@ static void a_walk_refuses_what_a_box_may_have_made(void **state)
     assert_int_equal(walk(t, in(t, "gone/../x"), real, &fd, &e), -ENOENT);
 }
 
+/* Where a filter answers openat2 with ENOSYS, as older container engines' do. */
+static void without_openat2_a_link_at_the_end_is_refused_too(void **state)
+{
+    struct tree *t = *state;
+    make_link(t, "work/l", in(t, "else"));
+    assert_int_equal(sys_open_by_parts(AT_FDCWD, in(t, "work/l"), O_PATH | O_CLOEXEC), -ELOOP);
+    assert_int_equal(sys_open_by_parts(AT_FDCWD, in(t, "work/l/x"), O_PATH | O_CLOEXEC), -ELOOP);
+    auto_fd int link = sys_open_by_parts(AT_FDCWD, in(t, "work/l"), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    auto_fd int dir = sys_open_by_parts(AT_FDCWD, in(t, "work/deep"), O_PATH | O_CLOEXEC);
+    assert_true(link >= 0 && dir >= 0);
+}
+
 static void a_walk_ends_at_descriptors(void **state)
 {
     struct tree *t = *state;
@@ -218,6 +230,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_pinfold_keeps_for_boxes_counts, begin, end),
         cmocka_unit_test_setup_teardown(without_a_memory_all_counts, begin, end),
         cmocka_unit_test_setup_teardown(a_walk_refuses_what_a_box_may_have_made, begin, end),
+        cmocka_unit_test_setup_teardown(without_openat2_a_link_at_the_end_is_refused_too, begin, end),
         cmocka_unit_test_setup_teardown(a_walk_ends_at_descriptors, begin, end),
         cmocka_unit_test_setup_teardown(what_is_gone_is_forgotten, begin, end)};
     return cmocka_run_group_tests(tests, NULL, NULL);
