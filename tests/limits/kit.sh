@@ -2,21 +2,37 @@
 # What the guests of guest.sh are made of, where this machine does not have it: Debian's cloud kernel with its modules, and
 # systemd. The packages are downloaded and unpacked, never installed: a test is no reason for another kernel in /boot.
 #
-#     kit.sh DIR      fills DIR (once: what is there already stays) and prints the directory that stands for the root
+#     kit.sh DIR [SUITE]   fills DIR (once: what is there already stays) and prints the directory that stands for the root;
+#                          SUITE: with the kernel of that Debian (trixie: Linux 6.12) instead of this one's
 set -u
-[ $# = 1 ] || { echo "usage: kit.sh DIR" >&2; exit 2; }
+[ $# = 1 ] || [ $# = 2 ] || { echo "usage: kit.sh DIR [SUITE]" >&2; exit 2; }
 mkdir -p "$1" || exit 1
 kit=$(realpath "$1")
+suite=${2-} of=()
+if [ -n "$suite" ]; then # apt with an index of its own, and of that Debian alone
+    # shellcheck disable=SC2016 # apt's words
+    mirror=${PINFOLD_DEBIAN_MIRROR-$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(REPO_URI)' 2>/dev/null | awk '$1 == "Debian" && $2 == "Debian" { print $3; exit }')}
+    mkdir -p "$kit/apt/lists/partial" "$kit/apt/cache/archives/partial" || exit 1
+    echo "deb $mirror $suite main" >"$kit/apt/sources.list"
+    of=(-o "Dir::Etc::sourcelist=$kit/apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$kit/apt/lists" -o "Dir::Cache=$kit/apt/cache"
+        -o APT::Architecture=amd64 -o APT::Architectures=amd64 -o Acquire::Languages=none -o Acquire::Retries=3 -o Acquire::Check-Valid-Until=false)
+    if [ ! -e "$kit/complete" ] && ! apt-get "${of[@]}" update -qq >"$kit/log" 2>&1; then
+        tail -n 5 "$kit/log" >&2
+        echo "kit.sh: cannot read the index of $suite on $mirror" >&2
+        exit 1
+    fi
+fi
 
 newest() { # the package that linux-image-cloud-amd64 stands for now, and those that it is split into (Linux 7)
     local package
-    package=$(apt-cache depends linux-image-cloud-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[0-9][^ ]*-cloud-amd64\)$/\1/p' | head -n 1)
+    package=$(apt-cache "${of[@]}" depends linux-image-cloud-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[0-9][^ ]*-cloud-amd64\)$/\1/p' | head -n 1)
     [ -n "$package" ] || return
     echo "$package"
-    apt-cache depends "$package" | sed -n 's/^ *Depends: \(linux-\(binary\|modules\)-[^ ]*\)$/\1/p'
+    apt-cache "${of[@]}" depends "$package" | sed -n 's/^ *Depends: \(linux-\(binary\|modules\)-[^ ]*\)$/\1/p'
 }
 
 wanted() {
+    [ -z "$suite" ] || { newest; return; }
     [ -n "$(find /boot -name 'vmlinuz-*-cloud-amd64' 2>/dev/null)" ] || newest
     # What systemd needs and this machine lacks, in versions that fit each other.
     [ -x /lib/systemd/systemd ] ||
@@ -28,7 +44,7 @@ if [ "${#packages[@]}" -gt 0 ] && [ ! -e "$kit/complete" ]; then
     rm -rf "$kit/root" "$kit/packages"
     mkdir -p "$kit/root" "$kit/packages" || exit 1
     # apt's own user downloads where it can; a directory that only we can enter is refused to it with a warning.
-    if ! (cd "$kit/packages" && apt-get download -q -o Acquire::Retries=3 "${packages[@]}") >"$kit/log" 2>&1; then
+    if ! (cd "$kit/packages" && apt-get "${of[@]}" download -q -o Acquire::Retries=3 "${packages[@]}") >"$kit/log" 2>&1; then
         tail -n 5 "$kit/log" >&2
         echo "kit.sh: cannot download ${packages[*]}" >&2
         exit 1
