@@ -47,16 +47,20 @@ static void fill(struct egress_event *e, const struct host *host, const struct h
     }
 }
 
+static void set_lost(uint32_t lost)
+{
+    if (world.ask->counts && lost != world.lost)
+        atomic_store_explicit(&world.ask->counts->lost, lost, memory_order_relaxed);
+    world.lost = lost;
+}
+
 /* The box decides how many there are, so events that pinfold does not take in time are only counted. */
 static bool send_event(struct egress_event *e)
 {
     e->lost = world.lost;
-    if (send(world.ask->events, e, sizeof *e, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof *e) {
-        world.lost = 0;
-        return true;
-    }
-    world.lost += e->said == SAID_DECISION;
-    return false;
+    const bool sent = send(world.ask->events, e, sizeof *e, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof *e;
+    set_lost(sent ? 0 : world.lost + (e->said == SAID_DECISION));
+    return sent;
 }
 
 void egress_tell(bool allowed, enum egress_how how, const struct host *host, uint16_t port,
@@ -174,7 +178,7 @@ uint32_t egress_tell_question(enum egress_how how, const struct host *host, uint
 void egress_tell_rules(uint32_t ticket, uint32_t closed)
 {
     struct egress_event e = {.said = SAID_RULES, .ticket = ticket, .count = closed, .lost = world.lost};
-    world.lost = 0; /* wait for this one: pinfold reads as long as it runs */
+    set_lost(0); /* wait for this one: pinfold reads as long as it runs */
     while (send(world.ask->events, &e, sizeof e, MSG_NOSIGNAL) < 0 && errno == EINTR)
         ;
 }

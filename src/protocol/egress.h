@@ -91,6 +91,8 @@ struct egress_event {
 #define EGRESS_COUNTS 256
 struct egress_counts {
     _Atomic uint64_t n[EGRESS_COUNTS];
+    _Atomic uint64_t
+        lost; /* events that could not be sent since the last one that could: no other will tell of these */
 };
 
 /* What pinfold sends to the egress proxy, or to the process of published ports, on the socket of the events. */

@@ -160,13 +160,48 @@ def events(t):
 
     many = "python3 -c \"import socket\nfor i in range(300):\n  try: socket.getaddrinfo('h%d.many.test' % i, 80)\n  except OSError: pass\""
     result, _ = run_for_result(t, ["--allow", "*.many.test"], many)
-    net = result["network"]
-    t.report("event/many-are-counted", len(net["allowed"]) == 256 and net["allowed_not_kept"] == 44, (len(net["allowed"]), net["allowed_not_kept"]))
+
+    def counted(net):
+        return len(net["allowed"]), net["allowed_not_kept"], net["events_lost"]
+    of = counted(result["network"])
+    t.report("event/many-are-counted", sum(of) == 300 and (of[0] == 256 or of[2] > 0), of)  # lost: pinfold got no processor in time
+    t.report("event/what-nobody-read-is-counted", *unread(t, many, counted))
     result, _ = run_for_result(t, t.allow, many)
     kept = [d for d in result["denials"] if d["kind"] == "network"]
     more = [text for text in result["denials_not_seen"] if "more than" in text]
     t.report("event/many-refusals-are-counted", len(kept) == 256 and len(more) == 1 and int(more[0].split()[0]) >= 44, (len(kept), more))
     t.report("event/nothing-for-other-networks", run_for_result(t, ["--net", "none"], "true")[0]["network"] is None, "")
+
+
+def wait_until(true):
+    until = time.monotonic() + 90
+    while not true():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+# pinfold is stopped while the names are looked up: the last event that it can take is not the last one.
+def unread(t, many, counted):
+    path = os.path.join(t.scratch, "result.json")
+    for name in ("begun", "go", "done"):
+        if os.path.exists(name):
+            os.unlink(name)
+    child = subprocess.Popen([t.pinfold, "run", "-q", "--workspace", ".", "--result", path, "--allow", "*.many.test", "--", "sh", "-c",
+                              f"touch begun; while [ ! -e go ]; do sleep 0.02; done; {many}; touch done"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        seen = wait_until(lambda: os.path.exists("begun"))
+        child.send_signal(signal.SIGSTOP)
+        with open("go", "w", encoding="ascii"):
+            pass
+        seen = wait_until(lambda: os.path.exists("done")) and seen
+    finally:
+        child.send_signal(signal.SIGCONT)
+    status = child.wait(180)
+    with open(path, encoding="utf-8") as text:
+        of = counted(json.load(text)["network"])
+    return seen and status == 0 and sum(of) == 300 and of[2] > 0, (seen, status, of)
 
 
 # ---- the control connection

@@ -188,6 +188,7 @@ void network_counts(struct box *b, const struct egress_counts *c)
         else
             r->allowed_dropped += n;
     }
+    r->events_lost += atomic_load_explicit(&c->lost, memory_order_relaxed);
 }
 
 void network_event(struct box *b, const struct egress_event *v)
