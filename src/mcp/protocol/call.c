@@ -117,9 +117,9 @@ void peer_failure(struct peer *p, uint64_t tag, const json_t *id, const char *te
 
 /* ---- what a call says on its way */
 
-static void call_say(void *ctx, enum say_level level, struct str sentence)
+/* `data` is text, or JSON if `is_json`. */
+static void log_message(struct call *c, enum say_level level, const char *logger, struct str data, bool is_json)
 {
-    struct call *c = ctx;
     auto_buf struct buf out = BUF(1u << 21);
     struct json j;
 
@@ -128,29 +128,21 @@ static void call_say(void *ctx, enum say_level level, struct str sentence)
     rpc_begin_notification(&j, &out, "notifications/message");
     json_object(&j, "params");
     json_text(&j, "level", peer_levels[level]);
-    json_text(&j, "logger", "pinfold");
-    json_str(&j, "data", sentence);
+    json_text(&j, "logger", logger);
+    (is_json ? json_raw : json_str)(&j, "data", data);
     json_object_end(&j);
     rpc_end(&j);
     peer_send(c->peer, c->tag, &out, false);
 }
 
+static void call_say(void *ctx, enum say_level level, struct str sentence)
+{
+    log_message(ctx, level, "pinfold", sentence, false);
+}
+
 static void call_denied(void *ctx, struct str entry)
 {
-    struct call *c = ctx;
-    auto_buf struct buf out = BUF(1u << 21);
-    struct json j;
-
-    if (SAY_WARNING < c->peer->level)
-        return;
-    rpc_begin_notification(&j, &out, "notifications/message");
-    json_object(&j, "params");
-    json_text(&j, "level", peer_levels[SAY_WARNING]);
-    json_text(&j, "logger", "pinfold.denied");
-    json_raw(&j, "data", entry);
-    json_object_end(&j);
-    rpc_end(&j);
-    peer_send(c->peer, c->tag, &out, false);
+    log_message(ctx, SAY_WARNING, "pinfold.denied", entry, true);
 }
 
 void call_send_progress(struct call *c, uint64_t now)
