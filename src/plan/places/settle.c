@@ -258,6 +258,17 @@ static int close_by_guard(struct settling *s, struct plan_place *p, const struct
     return r;
 }
 
+/*
+ * Whether a directory that can be read anyway gets a mount of its own, so that a mask cannot lie over it: overlayfs goes on showing
+ * the names that it has looked up, whatever the host changes below ("Changes to underlying filesystems" in overlayfs.rst), and who names
+ * a directory expects to see in it what is there now. Not if the home directory is in it, whose names are all in one mask.
+ */
+static bool needs_own_mount(const struct settling *s, const struct plan_place *p)
+{
+    return s->m->facts->overlay && !s->unmade && p->type == PATH_DIR && !p->builtin && (p->said || p->workspace) &&
+           !(s->m->home && path_at_or_below(s->m->home, p->dst));
+}
+
 static int settle_open(struct settling *s, struct plan_place *p, struct plan_place *around, bool writable)
 {
     bool same_object = shows(around, p);
@@ -277,7 +288,8 @@ static int settle_open(struct settling *s, struct plan_place *p, struct plan_pla
         else
             around->opened = true;
     }
-    if (same_object && around->region == (writable ? REGION_WRITABLE : REGION_READ_ONLY)) {
+    if (same_object && around->region == (writable ? REGION_WRITABLE : REGION_READ_ONLY) &&
+        (writable || !needs_own_mount(s, p))) {
         p->act = ACT_NONE;
         return 0;
     }
