@@ -261,6 +261,18 @@ static void pass_moves(const struct box *b, int asker)
         (void)sys_send_fd(b->spec->moves, &f, sizeof f, asker, MSG_DONTWAIT);
 }
 
+static void take_fresh(struct box *b, int fs, bool read_only)
+{
+    struct fresh *more = realloc(b->fresh, (b->n_fresh + 1) * sizeof *more);
+    if (!more) {
+        b->fresh_lost = true;
+        (void)close_fd(fs);
+        return;
+    }
+    b->fresh = more;
+    b->fresh[b->n_fresh++] = (struct fresh){.fs = fs, .read_only = read_only};
+}
+
 static bool read_builder(struct box *b)
 {
     for (;;) {
@@ -294,10 +306,8 @@ static bool read_builder(struct box *b)
             inquiry_take(b, take_fd(&fd));
         else if (n == sizeof f.frame && f.frame.kind == FRAME_MOVES && fd >= 0)
             pass_moves(b, fd);
-        else if (n == sizeof f.frame && f.frame.kind == FRAME_FRESH && fd >= 0 && b->sessiond && !b->fresh_given) {
-            b->fresh = take_fd(&fd);
-            b->fresh_given = true;
-        }
+        else if (n == sizeof f.frame && f.frame.kind == FRAME_FRESH && fd >= 0 && b->sessiond)
+            take_fresh(b, take_fd(&fd), f.frame.a != 0);
     }
 }
 

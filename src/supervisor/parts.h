@@ -323,9 +323,14 @@ struct box {
     struct means means;
     struct signals signals;
     enum stage stage;
-    int failed;       /* -errno of a verdict: the start failed */
-    bool fresh_given; /* `fresh` is a descriptor, see box_keep_fresh() */
-    int fresh;
+    int failed; /* -errno of a verdict: the start failed */
+    /* What came with FRAME_FRESH, owned; see box_keep_fresh(). */
+    struct fresh {
+        int fs;
+        bool read_only;
+    } * fresh;
+    size_t n_fresh;
+    bool fresh_lost; /* no memory for one */
     uint64_t began, deadline /* timeout, then grace, then the builder's patience */;
     bool timed_out;
     size_t

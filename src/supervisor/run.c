@@ -308,8 +308,9 @@ int box_keep(const struct run_spec *spec, const struct box_sessiond *sessiond, s
     struct box b = {
         .spec = spec, .command = &none, .sessiond = sessiond, .limits = &spec->start.plan->policy->limits, .err = e};
     int r = box_live(&b, ret_box, ret);
-    if (b.fresh_given)
-        (void)close_fd(b.fresh);
+    while (b.n_fresh)
+        (void)close_fd(b.fresh[--b.n_fresh].fs);
+    free(b.fresh);
     return r;
 }
 
@@ -318,12 +319,21 @@ void box_keep_end(struct box *b)
     loop_end_box(b);
 }
 
-/* The kernel drops the names it knows of a file system that is configured anew. */
+/*
+ * The kernel drops the names it knows of a file system that is configured anew. Without the word "ro" it would be made writable, which an
+ * overlay without such a layer refuses (EROFS).
+ */
 int box_keep_fresh(struct box *b, struct err *e)
 {
-    int no = b->fresh_given ? sys_fsconfig(b->fresh, SYS_FS_RECONFIGURE, NULL, NULL, 0) : 0;
+    int no = b->fresh_lost ? -ENOMEM : 0;
+    for (size_t i = b->n_fresh; no == 0 && i-- > 0;) { /* the last one first: it holds names of those that it lies on */
+        const struct fresh *f = b->fresh + i;
+        no = f->read_only ? sys_fsconfig(f->fs, SYS_FS_FLAG, "ro", NULL, 0) : 0;
+        no = no < 0 ? no : sys_fsconfig(f->fs, SYS_FS_RECONFIGURE, NULL, NULL, 0);
+    }
     if (no < 0)
-        return err_sys(e, ERR_SYSTEM, -no, "cannot look at the workspace below the session's layer again");
+        return err_sys(e, ERR_SYSTEM, -no,
+                       "cannot look at the host's files again, below the session's masks and layers");
     meanwhile_soon(b, now_us());
     return 0;
 }
