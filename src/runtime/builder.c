@@ -533,8 +533,8 @@ _Noreturn void builder_run(struct builder *b)
     int init = -1, e;
     if (b->stacks)
         b->runner.kept.index = (void *)(b->stacks + KEPT_AT);
-    if (!b->job.argv) /* a session */
-        runner_freshens(&b->runner);
+    if (!b->job.argv || b->job.tty) /* a session, or what lasts long, and whose terminal often wakes pinfold */
+        runner_freshens(&b->runner, !b->job.argv);
     if (!b->runner.oom_bytes)
         builder_raise_score(b);
     e = give_namespaces(b);

@@ -454,9 +454,10 @@ uint32_t runner_room(const struct plan_image *plan)
     return slots_of(plan) + fresh_room(plan);
 }
 
-void runner_freshens(struct runner *r)
+void runner_freshens(struct runner *r, bool layers)
 {
     r->fresh_room = fresh_room(r->plan);
+    r->fresh_layers = layers;
 }
 
 void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)

@@ -39,6 +39,7 @@ void loop_end_box(struct box *b)
     struct frame f = {.kind = FRAME_END};
     look_at_cpu(b);
     limits_release(&b->means);
+    fresh_end(b);
     box_send(b, &f);
     b->stage = STAGE_ENDING;
     b->deadline = now_us() + ENDING_PATIENCE_US;
@@ -261,18 +262,6 @@ static void pass_moves(const struct box *b, int asker)
         (void)sys_send_fd(b->spec->moves, &f, sizeof f, asker, MSG_DONTWAIT);
 }
 
-static void take_fresh(struct box *b, int fs, bool read_only)
-{
-    struct fresh *more = realloc(b->fresh, (b->n_fresh + 1) * sizeof *more);
-    if (!more) {
-        b->fresh_lost = true;
-        (void)close_fd(fs);
-        return;
-    }
-    b->fresh = more;
-    b->fresh[b->n_fresh++] = (struct fresh){.fs = fs, .read_only = read_only};
-}
-
 static bool read_builder(struct box *b)
 {
     for (;;) {
@@ -306,8 +295,8 @@ static bool read_builder(struct box *b)
             inquiry_take(b, take_fd(&fd));
         else if (n == sizeof f.frame && f.frame.kind == FRAME_MOVES && fd >= 0)
             pass_moves(b, fd);
-        else if (n == sizeof f.frame && f.frame.kind == FRAME_FRESH && fd >= 0 && b->sessiond)
-            take_fresh(b, take_fd(&fd), f.frame.a != 0);
+        else if (n == sizeof f.frame && f.frame.kind == FRAME_FRESH && fd >= 0)
+            fresh_take(b, take_fd(&fd), f.frame.a != 0);
     }
 }
 
@@ -486,6 +475,7 @@ static void gone(struct box *b)
         (void)read_control(b);
     if (b->started.builder >= 0)
         (void)read_builder(b);
+    fresh_end(b);
     b->stage = STAGE_GONE;
     b->deadline = NEVER;
     b->stop_deadline = NEVER;
@@ -585,6 +575,7 @@ static void serve(struct box *b, const struct pollfd p[SLOTS])
     if (b->stage != STAGE_GONE && (b->all_gone || p[SLOT_PIDFD].revents))
         gone(b);
     due(b, now);
+    fresh_awake(b, now);
 }
 
 static void idle(struct box *b)
