@@ -17,10 +17,13 @@
 
 #define EVERY_US 1000000u
 #define PART     50u /* at most one of so many parts of the time */
+/* More than a plan has masks, caches and layers; the guard, which reads what a box writes, cannot have them grow. */
+#define MOST 512u
 
 void fresh_take(struct box *b, int fs, bool read_only)
 {
-    struct fresh *more = b->stage < STAGE_ENDING ? realloc(b->fresh, (b->n_fresh + 1) * sizeof *more) : NULL;
+    const bool wanted = b->stage < STAGE_ENDING && b->n_fresh < MOST;
+    struct fresh *more = wanted ? realloc(b->fresh, (b->n_fresh + 1) * sizeof *more) : NULL;
     if (!more) {
         b->fresh_lost = true;
         (void)close_fd(fs);
@@ -62,7 +65,7 @@ int box_keep_fresh(struct box *b, struct err *e)
 
 void fresh_awake(struct box *b, uint64_t now)
 {
-    if (!b->n_fresh || b->fresh_at > now || b->stage >= STAGE_ENDING)
+    if (!b->n_fresh || b->fresh_at > now || b->stage >= STAGE_ENDING || b->last_words)
         return;
     const int no = look_anew(b, true);
     const uint64_t end = now_us(), wait = (end - now) * PART;
