@@ -21,6 +21,10 @@
  * holds a shared lock on the index, and only who gets an exclusive one removes layers; those in use are renamed, which
  * changes nothing for the box. KEY may be searched, not read or written, so that `rm -rf /tmp/...` by its owner removes nothing in it. Boxes that
  * last, sessions and those at a terminal, make layers of their own (backends/native/native.c).
+ *
+ * Mounts come and go below a masked directory (a container engine's), and no overlay can be over one. Two changes are made to an index
+ * in its place, each by one write: that mounts are to be looked for before its layers are used (`asks`), and that it is good for nothing
+ * because it lacks a mask that could be made (`bytes`). Whoever reads it meanwhile reads the one or the other.
  */
 #include "runtime/kept_masks.h"
 #include "base/str.h"
