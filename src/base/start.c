@@ -62,7 +62,7 @@ __asm__(".pushsection .text.program_start,\"ax\",@progbits\n"
         ".size program_start, . - program_start\n"
         ".popsection\n");
 
-enum { RELR_BYTES = 35, RELR = 36 }; /* DT_RELRSZ, DT_RELR; musl's elf.h may not have them */
+enum { RELR_BYTES = 35, RELR = 36 }; /* DT_RELRSZ, DT_RELR, which musl's headers may not have */
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern Elf64_Dyn _DYNAMIC[] __attribute__((visibility("hidden")));
 
