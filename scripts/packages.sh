@@ -109,6 +109,7 @@ test uidmap newuidmap
 test dpkg dpkg-deb
 test mmdebstrap mmdebstrap
 test dbus-daemon dbus-daemon
+test dbus-system-bus-common,dbus /usr/share/dbus-1/system.conf
 END
 }
 

@@ -105,7 +105,8 @@ static int remove_marks(int work)
     return e == -ENOENT ? 0 : e;
 }
 
-/* The next mount then finds no mark, and nothing to remove; what stays until then is an empty directory, which its owner can remove. */
+/* The next mount then finds no mark, and nothing to remove; what stays until then is an empty directory, which its owner can remove, and
+   read: a search or a backup of the home does not fail at it. */
 static void put_by(int work)
 {
     static const char *const old[] = {"old/incompat/volatile/dirty", "old/incompat/volatile", "old/incompat"};
@@ -116,6 +117,7 @@ static void put_by(int work)
         (void)remove_marks(work);
     for (int i = 0; i < 3 && e == 0; i++)
         (void)sys_unlinkat(work, old[i], i ? AT_REMOVEDIR : 0);
+    (void)sys_fchmodat(work, e == 0 ? "old" : "work", 0700);
 }
 
 static int forget_volatile(int work)

@@ -36,7 +36,7 @@ wanted() {
     [ -n "$(find /boot -name 'vmlinuz-*-cloud-amd64' 2>/dev/null)" ] || newest
     # What systemd needs and this machine lacks, in versions that fit each other.
     [ -x /lib/systemd/systemd ] ||
-        apt-get -s install --no-install-recommends systemd dbus-daemon 2>/dev/null | sed -n 's/^Inst \(systemd\|lib[^ ]*\|dbus[^ ]*\) .*/\1/p'
+        apt-get -s install --no-install-recommends systemd dbus-daemon dbus-system-bus-common 2>/dev/null | sed -n 's/^Inst \(systemd\|lib[^ ]*\|dbus[^ ]*\) .*/\1/p'
 }
 
 mapfile -t packages < <(wanted | sort -u)
