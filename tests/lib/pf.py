@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 
 PINFOLD = os.environ["PINFOLD"]
 SOURCE = os.environ["PINFOLD_SOURCE"]
@@ -19,6 +20,7 @@ SCRATCH = os.environ["PINFOLD_SCRATCH"]
 TEST_USER = os.environ.get("PINFOLD_TEST_USER", "")
 IS_ROOT = os.getuid() == 0
 LIMIT = 180  # seconds for one command
+SHOWN = 4000  # characters of what a failed row says
 # Whoever starts a suite in the background of a script has it ignore these, and what ignores them passes that on: pinfold
 # leaves an ignored signal alone, so that no test could send it one.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -102,16 +104,32 @@ def is_for(user, costly):
     return not costly or os.environ.get("PINFOLD_TEST_ALL") == "1" or user.label == users()[-1].label
 
 
+def shown(text):
+    """What a failed row shows of a text: the log of a run elsewhere must suffice to find the cause. Of a long one its two ends."""
+    left_out = len(text) - SHOWN
+    return text if left_out <= 0 else f"{text[:SHOWN // 2]}\n... {left_out} characters are left out ...\n{text[-SHOWN // 2:]}"
+
+
+def problem(error):
+    """What an exception says, and where it was raised: an assertion may have no words."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = ", ".join(f"{os.path.basename(frame.filename)}:{frame.lineno}" for frame in frames[1:] or frames)
+    said = error.args[0] if isinstance(error, AssertionError) and len(error.args) == 1 else error
+    return f"{type(error).__name__} at {place}: {frames[-1].line}\n{said}"
+
+
 class Tally:
     """Prints the lines that tests/lib/tally.py reads."""
 
     def __init__(self):
         self.failed = False
         self.began = time.monotonic()
+        self.row_began = time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def _note(self, note):
         now = time.monotonic()
         took, self.began = now - self.began, now
+        self.row_began = time.clock_gettime(time.CLOCK_BOOTTIME)
         slow = f" [{took:.1f} s]" if took > 2 else ""
         return (" " + note if note else "") + slow
 
@@ -120,9 +138,13 @@ class Tally:
 
     def fail(self, name, why, detail=""):
         self.failed = True
-        print(f"FAIL {name}: {why}{self._note('')}", flush=True)
-        for line in str(detail).splitlines()[-40:]:
-            print("  " + line[:400], flush=True)
+        running = started_since(self.row_began)
+        first, _, rest = str(why).partition("\n")
+        print(f"FAIL {name}: {shown(first)}{self._note('')}".replace("\n", " "), flush=True)
+        if running:
+            print("  still running: " + ", ".join(f"{one} ({pid})" for pid, one in running), flush=True)
+        for line in shown(f"{rest}\n{detail}".strip("\n")).splitlines():
+            print("  " + line, flush=True)
 
     def skip(self, name, why):
         print(f"skip {name}: {why}{self._note('')}", flush=True)
@@ -260,6 +282,20 @@ def descendants(pid):
     found = []
     for child in children_of(pid):
         found += [child, *descendants(child)]
+    return found
+
+
+def started_since(when):
+    """[(pid, name)] of what this suite has started since then (CLOCK_BOOTTIME) and still runs; daemons are below the suite's runner."""
+    found = []
+    for pid in descendants(int(os.environ.get("PINFOLD_SUITE", os.getpid()))):
+        try:
+            head, _, tail = read(f"/proc/{pid}/stat").rpartition(b")")
+        except OSError:
+            continue
+        fields = tail.split()
+        if fields[0] != b"Z" and pid != os.getpid() and int(fields[19]) / os.sysconf("SC_CLK_TCK") >= when - 0.02:
+            found.append((pid, head.partition(b"(")[2].decode(errors="replace")))
     return found
 
 
