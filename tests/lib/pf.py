@@ -153,14 +153,14 @@ class Tally:
 class Done:
     """How a command ended; `out` and `err` are bytes."""
 
-    def __init__(self, status, out, err, late=False):
-        self.status, self.out, self.err, self.late = status, out, err, late
+    def __init__(self, status, out, err, late=False, hung=""):
+        self.status, self.out, self.err, self.late, self.hung = status, out, err, late, hung
 
     def text(self):
         return (self.out + self.err).decode("utf-8", "backslashreplace")
 
     def said(self):
-        return f"status {self.status}{' (no end in time)' if self.late else ''}\n" + self.text()
+        return f"status {self.status}{' (no end in time)' if self.late else ''}\n" + self.text() + self.hung
 
 
 def run(argv, user=None, cwd="/", env=None, stdin=b"", limit=LIMIT, **more):
@@ -170,11 +170,13 @@ def run(argv, user=None, cwd="/", env=None, stdin=b"", limit=LIMIT, **more):
     more.setdefault("stderr", subprocess.PIPE)
     more.setdefault("start_new_session", True)
     feed = {"stdin": subprocess.PIPE} if isinstance(stdin, bytes) else {"stdin": stdin}
+    began = time.clock_gettime(time.CLOCK_BOOTTIME)
     child = subprocess.Popen(argv, cwd=cwd, env=env, **feed, **more)
     try:
         out, err = child.communicate(stdin if isinstance(stdin, bytes) else None, timeout=limit)
         return Done(child.returncode, out or b"", err or b"")
     except subprocess.TimeoutExpired:
+        hung = what_hangs(began)
         try:
             os.killpg(child.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
@@ -183,7 +185,7 @@ def run(argv, user=None, cwd="/", env=None, stdin=b"", limit=LIMIT, **more):
             out, err = child.communicate(timeout=60)
         except subprocess.TimeoutExpired:
             out, err = b"", b"its output was held open by somebody else"
-        return Done(child.returncode, out or b"", err or b"", True)
+        return Done(child.returncode, out or b"", err or b"", True, hung)
 
 
 def landlock_abi():
@@ -299,6 +301,21 @@ def started_since(when):
     return found
 
 
+def what_hangs(when):
+    """What has been started since then and still runs, with what each waits for: the kernel's function, and the call with its arguments."""
+    lines = ["\nstill running then (pid, parent, state, words; wchan; syscall):"]
+    for pid, name in started_since(when):
+        about = {}
+        for part in ("stat", "cmdline", "wchan", "syscall"):
+            try:
+                about[part] = read(f"/proc/{pid}/{part}").decode(errors="replace").strip("\0\n").replace("\0", " ")
+            except OSError as why:
+                about[part] = why.strerror
+        fields = about["stat"].rpartition(")")[2].split()[:2]
+        lines.append(f"{pid} {' '.join(reversed(fields))} {about['cmdline'][:120] or name}; {about['wchan']}; {about['syscall']}")
+    return "\n".join(lines) + "\n"
+
+
 def memory(pid):
     """All private bytes of a process (as root)."""
     parts = []
@@ -336,9 +353,10 @@ def temp_names():
 
 def came(before, look, patience=30):
     """What look(), a set, has beyond `before` and keeps for a while: what suites beside us make goes away again, and what has gone is no leftover."""
-    end = time.monotonic() + patience
-    while (new := look() - before) and time.monotonic() < end:
+    new, end = look() - before, time.monotonic() + patience
+    while new and time.monotonic() < end:
         time.sleep(0.1)
+        new &= look()  # each of theirs goes, although another of theirs is always there
     return new
 
 
