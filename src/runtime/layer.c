@@ -143,20 +143,7 @@ struct overlaid {
     int n_below;
 };
 
-/* By descriptor, since Linux 6.13. */
-static int name_layers(int fs, const struct overlaid *o)
-{
-    int e = 0;
-    for (int i = 0; e == 0 && i < o->n_below; i++)
-        e = sys_fsconfig(fs, SYS_FS_FD, "lowerdir+", NULL, o->below[i]);
-    if (e == 0)
-        e = sys_fsconfig(fs, SYS_FS_FD, "lowerdir+", NULL, o->lower);
-    if (e == 0)
-        e = sys_fsconfig(fs, SYS_FS_FD, "upperdir", NULL, o->upper);
-    return e < 0 ? e : sys_fsconfig(fs, SYS_FS_FD, "workdir", NULL, o->work);
-}
-
-/* By path, before: only while /proc is the host's, so never in parallel with pid 1. */
+/* By path: only while /proc is the host's, so never in parallel with pid 1. */
 static int name_layers_by_path(int fs, const struct overlaid *o)
 {
     char path[(OVERLAY_BETWEEN + 1) * (FD_PATH + 1)], *to = path;
@@ -173,31 +160,37 @@ static int name_layers_by_path(int fs, const struct overlaid *o)
     return e < 0 ? e : sys_fsconfig(fs, SYS_FS_STRING, "workdir", path, 0);
 }
 
+/* By descriptor, since Linux 6.15. Before, the first one leaves the context as it was; to free one makes the kernel wait for all processors. */
+static int name_layers(int fs, const struct overlaid *o)
+{
+    int e = sys_fsconfig(fs, SYS_FS_FD, "lowerdir+", NULL, o->n_below ? o->below[0] : o->lower);
+    if (sys_layer_by_path(e))
+        return name_layers_by_path(fs, o);
+    for (int i = 1; e == 0 && i <= o->n_below; i++)
+        e = sys_fsconfig(fs, SYS_FS_FD, "lowerdir+", NULL, i < o->n_below ? o->below[i] : o->lower);
+    if (e == 0)
+        e = sys_fsconfig(fs, SYS_FS_FD, "upperdir", NULL, o->upper);
+    return e < 0 ? e : sys_fsconfig(fs, SYS_FS_FD, "workdir", NULL, o->work);
+}
+
 /* A detached writable overlay; volatile, see above. The caller removes the mark in `work` later. */
 static int overlay_new(struct runner *r, const struct overlaid *o, unsigned attributes)
 {
     if (o->lower < 0 || o->upper < 0 || o->work < 0)
         return o->lower < 0 ? o->lower : o->upper < 0 ? o->upper : o->work;
     int e = forget_volatile(o->work);
-    for (int by_path = 0; e == 0 && by_path < 2; by_path++) {
-        own_fd int fs = sys_fsopen("overlay");
-        /* userxattr: the only overlayfs attributes that a user namespace may write; they are the user's own. */
-        e = fs < 0 ? fs : sys_fsconfig(fs, SYS_FS_FLAG, "userxattr", NULL, 0);
-        if (e == 0)
-            e = sys_fsconfig(fs, SYS_FS_FLAG, "volatile", NULL, 0);
-        if (e == 0)
-            e = by_path ? name_layers_by_path(fs, o) : name_layers(fs, o);
-        if (sys_layer_by_path(e) && !by_path) {
-            e = 0;
-            continue;
-        }
-        if (e == 0)
-            e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
-        if (e == 0)
-            e = sys_fsmount(fs, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | attributes);
-        done_with(r, &fs);
-        return e;
-    }
+    own_fd int fs = e < 0 ? e : sys_fsopen("overlay");
+    /* userxattr: the only overlayfs attributes that a user namespace may write; they are the user's own. */
+    e = fs < 0 ? fs : sys_fsconfig(fs, SYS_FS_FLAG, "userxattr", NULL, 0);
+    if (e == 0)
+        e = sys_fsconfig(fs, SYS_FS_FLAG, "volatile", NULL, 0);
+    if (e == 0)
+        e = name_layers(fs, o);
+    if (e == 0)
+        e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
+    if (e == 0)
+        e = sys_fsmount(fs, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | attributes);
+    done_with(r, &fs);
     return e;
 }
 
