@@ -190,7 +190,10 @@ static int overlay_new(struct runner *r, const struct overlaid *o, unsigned attr
         e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
     if (e == 0)
         e = sys_fsmount(fs, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | attributes);
-    done_with(r, &fs);
+    if (e >= 0)
+        fresh_or_done(r, &fs, false);
+    else
+        done_with(r, &fs);
     return e;
 }
 
@@ -219,13 +222,10 @@ static void open_work(int work)
 }
 
 /* What comes after the mount of the workspace's layer. */
-static int workspace_prepared(struct runner *r, const struct step *s, int tree, int work)
+static int workspace_prepared(const struct runner *r, const struct step *s, int work)
 {
     open_work(work);
-    int e = hide_upper(step_text(r, s->b));
-    if (e == 0 && s->mode == OVERLAY_FRESH)
-        e = r->fresh = sys_fspick(tree);
-    return e < 0 ? e : 0;
+    return hide_upper(step_text(r, s->b));
 }
 
 /* As mounts of their own, so that the box reads in its mountinfo no name of theirs. */
@@ -260,7 +260,7 @@ int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree)
     if (tree < 0)
         return tree;
     const bool workspace = *text != 0; /* a name to hide it under */
-    e = workspace ? workspace_prepared(r, s, tree, work) : 0;
+    e = workspace ? workspace_prepared(r, s, work) : 0;
     /* A separate mount, because the one that `work` was opened through becomes read-only. */
     int later = workspace || e < 0 ? -1
                 : secret           ? sys_taken(&work)

@@ -258,7 +258,10 @@ static int overlay_lower(struct runner *r, const int *layers, int n, unsigned at
         e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
     if (e == 0)
         e = sys_fsmount(fs, attributes);
-    done_with(r, &fs);
+    if (e >= 0)
+        fresh_or_done(r, &fs, true);
+    else
+        done_with(r, &fs);
     return e;
 }
 

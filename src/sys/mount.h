@@ -58,11 +58,6 @@ static inline bool sys_layer_by_path(int e)
 {
     return e == -EINVAL || e == -EBADF || e == -EOPNOTSUPP;
 }
-/* To reconfigure what is mounted: `mount` is the mount's root. */
-static inline int sys_fspick(int mount)
-{
-    return (int)sys_call(SYS_fspick, mount, "", 1 | 8 /* FSPICK_CLOEXEC, FSPICK_EMPTY_PATH */, 0, 0, 0);
-}
 /* `attributes`: SYS_MOUNT_*. The mount is detached until sys_move_mount(). */
 static inline int sys_fsmount(int fs, unsigned attributes)
 {
