@@ -184,7 +184,7 @@ run_suite() { # name, program...
 report() { # name, budget: prints what a finished suite said
     local ok failed skipped seconds cpu note=
     cat "$logs/$1.lines"
-    grep -A 12 '^FAIL ' "$logs/$1.lines" >>"$logs/all-failures" # the test and its first details
+    grep -E '^(FAIL|       \|)' "$logs/$1.lines" >>"$logs/all-failures" # each test with its details
     if ! read -r ok failed skipped <"$logs/$1.counts"; then
         ok=0 failed=1 skipped=0
         echo "FAIL $1/whole-suite  could not be counted" | tee -a "$logs/all-failures"
@@ -230,7 +230,7 @@ echo "all in $((SECONDS - started)) s"
 if [ "$failed_all" != 0 ]; then
     echo
     echo "==== what failed, again:"
-    grep -E '^(FAIL|       \|)' "$logs/all-failures" | head -n 60
+    head -n 400 "$logs/all-failures"
 fi
 echo
 echo "$passed_all passed, $failed_all failed, $skipped_all skipped"

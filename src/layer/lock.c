@@ -31,12 +31,36 @@ int layer_lock_file(int dir)
     return openat(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 }
 
+/*
+ * Who only looks whether a layer is used has to lock it for a moment. So that nobody takes that for a use, looks share a lock of the layer's
+ * directory meanwhile, and who finds the layer locked has that one alone when trying again. Nobody keeps it for longer than a call.
+ */
+static int lock_looks(const struct layer *l, int how)
+{
+    auto_fd int dir = openat(l->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (dir >= 0 && flock(dir, how) < 0) {
+        if (errno != EINTR)
+            return -errno;
+    }
+    return take_fd(&dir);
+}
+
+static bool lock_beside_looks(const struct layer *l, int fd, int how)
+{
+    auto_fd int looks = lock_looks(l, LOCK_EX);
+    const bool locked = flock(fd, how | LOCK_NB) == 0;
+    const int no = errno;
+    looks = close_fd(looks);
+    errno = no;
+    return locked;
+}
+
 static int lock_layer(const struct layer *l, int how, int *ret_lock, struct err *e)
 {
     auto_fd int fd = layer_lock_file(l->dir);
     if (fd < 0)
         return err_sys(e, ERR_SYSTEM, errno, "layer %s: cannot open its lock", l->id);
-    if (flock(fd, how | LOCK_NB) < 0) {
+    if (flock(fd, how | LOCK_NB) < 0 && (errno != EWOULDBLOCK || !lock_beside_looks(l, fd, how))) {
         int r = errno == EWOULDBLOCK ? err_sys(e, ERR_REFUSED, EBUSY, "layer %s is used by a running box", l->id)
                                      : err_sys(e, ERR_SYSTEM, errno, "layer %s: cannot lock it", l->id);
         return r;
@@ -79,6 +103,7 @@ bool layer_is_doubtful(const struct layer *l)
 
 bool layer_is_used(const struct layer *l)
 {
+    auto_fd int looks = lock_looks(l, LOCK_SH);
     auto_fd int fd = openat(l->dir, "lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }

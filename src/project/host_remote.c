@@ -138,9 +138,24 @@ static int open_served(const struct shelf *s, const char *word)
     return open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
+/* Held alone by who begins to serve until it listens, and shared by who looks whether somebody serves: neither takes the other for one that
+   serves, and what is served can be reached. */
+static int lock_beginning(const struct shelf *s, const char *word, int how)
+{
+    char path[PATH_MAX + PROJECT_WORD + 16];
+    snprintf(path, sizeof path, "%s/remote/.%s.begin", s->top, word);
+    auto_fd int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    while (fd >= 0 && flock(fd, how) < 0) {
+        if (errno != EINTR)
+            return -errno;
+    }
+    return take_fd(&fd);
+}
+
 bool host_remote_is_served(const struct shelf *s, const char *word)
 {
-    auto_fd int lock = open_served(s, word);
+    auto_fd int begins = lock_beginning(s, word, LOCK_SH);
+    auto_fd int lock = begins < 0 ? -1 : open_served(s, word);
     return lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
@@ -184,7 +199,8 @@ int host_remote_serve(const struct shelf *s, const char *real, const char *word,
     static struct push_rules rules;
     static struct checks checks;
     int r = loaded ? push_rules_in(loaded, &rules, why, room) : push_rules_of(options, real, &rules, why, room);
-    auto_fd int lock = r < 0 ? -1 : open_served(s, word);
+    auto_fd int begins = r < 0 ? -1 : lock_beginning(s, word, LOCK_EX);
+    auto_fd int lock = begins < 0 ? -1 : open_served(s, word);
     if (r < 0)
         return r;
     if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {

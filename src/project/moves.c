@@ -402,7 +402,7 @@ int moves_main(char **words)
     answer_moves(MOVES_SOCKET, r == 0, str_of(why));
     if (r == 0)
         serve_guard(&c);
-    if (c.top[0])
+    if (c.held >= 0)
         shelf_scratch_end(&c.shelf, c.top);
     return r != 0;
 }

@@ -92,25 +92,32 @@ static void sweep_scratch(const char *checks)
 
 int shelf_scratch(const struct shelf *s, char path[PATH_MAX], int *ret, char *why, size_t room)
 {
-    enum { TRIES = 8 }; /* who ends removes empty directories above */
+    enum { TRIES = 1000 }; /* of 10 ms: who ends removes empty directories above, and a sweep what is not locked yet */
+    static const struct timespec moment = {.tv_nsec = 10000000};
     char checks[PATH_MAX];
+    int r = 0;
     if (snprintf(checks, sizeof checks, "%s/checks", s->top) >= (int)sizeof checks ||
         snprintf(path, PATH_MAX, "%s/run-%d", checks, (int)getpid()) >= PATH_MAX)
         return project_fail(why, room, ENAMETOOLONG, "'%s'", s->top);
     for (int i = 0; i < TRIES; i++) {
-        int r = make_ours(checks, s->top);
-        if (r < 0)
-            return project_fail(why, room, -r, "cannot make '%s'", checks);
-        if (i == 0)
+        r = make_ours(checks, s->top);
+        if (r == 0 && i == 0)
             sweep_scratch(checks);
-        auto_fd int fd = mkdir(path, 0700) == 0 ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-        /* Another sweep may have come first. */
-        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && access(path, F_OK) == 0) {
+        if (r == 0)
+            r = mkdir(path, 0700) < 0 ? -errno : 0;
+        auto_fd int fd = r == 0 ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+        if (r == 0 && fd < 0)
+            r = -errno;
+        /* A sweep that came first holds the lock until it has removed what is there. */
+        if (r == 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && access(path, F_OK) == 0) {
             *ret = take_fd(&fd);
             return 0;
         }
+        if (r < 0 && r != -ENOENT && r != -EEXIST)
+            break;
+        (void)nanosleep(&moment, NULL);
     }
-    return project_fail(why, room, errno, "cannot make '%s'", path);
+    return project_fail(why, room, r < 0 ? -r : EBUSY, "cannot make '%s'", path);
 }
 
 void shelf_scratch_end(const struct shelf *s, const char *path)
@@ -267,6 +274,8 @@ void branch_forget(const struct shelf *s, const char *word)
     snprintf(path, sizeof path, "%s/checks/%s", s->top, word);
     remove_tree(AT_FDCWD, path);
     snprintf(path, sizeof path, "%s/remote/.%s.lock", s->top, word);
+    (void)unlink(path);
+    snprintf(path, sizeof path, "%s/remote/.%s.begin", s->top, word);
     (void)unlink(path);
 }
 

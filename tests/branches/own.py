@@ -89,6 +89,7 @@ elif words[0] == "fake":  # an object that is not what its name says
         file.write(zlib.compress(b"%s %d\0" % (words[2].encode(), len(body)) + body))
 """
 # $BAD: has what the hook forbids. $CHAIN: would pass, and comes after it. $GOOD: would pass. All of them after main.
+# The row that swaps may move main to $GOOD, and puts back only that; the lock file of what was refused may stay.
 REFUSED = r"""git update-ref refs/heads/main $BAD
 git update-ref --no-deref refs/heads/new $BAD
 git branch -f other $BAD
@@ -129,7 +130,7 @@ python3 /tmp/help.py lock 'ref: refs/remotes/origin/x' .git/refs/heads/new
 python3 /tmp/help.py lock "$GOOD $BAD"
 python3 /tmp/help.py lock ''
 python3 /tmp/help.py exchange $BAD
-python3 /tmp/help.py swap $GOOD $BAD & python3 /tmp/help.py lock $BAD; wait; git update-ref refs/heads/main $MAIN
+python3 /tmp/help.py swap $GOOD $BAD & python3 /tmp/help.py lock $BAD; wait; [ "$(cat .git/refs/heads/main)" != $GOOD ] || { rm -f .git/refs/heads/main.lock; git update-ref refs/heads/main $MAIN; }
 git symbolic-ref refs/heads/main refs/heads/other
 git symbolic-ref refs/heads/new refs/remotes/origin/x
 mv .git dot && mv dot .git

@@ -526,4 +526,19 @@ out=$("$pinfold" diff nosuchname 2>&1; echo "status $?")
 ok "a name that is no layer's is told" says "$out" "nosuchname: no layer has this name"
 ok "with a status" says "$out" "status 1"
 
+# ---- looks: strace holds up one that has the layer's lock, which is no use of the layer ----
+if command -v strace >/dev/null; then
+    export XDG_STATE_HOME=$top/looked
+    "$pinfold" run --no-layers -q --cow=looked -- true
+    lock=$(stat -c %i "$XDG_STATE_HOME"/pinfold/layers/????????????????/lock)
+    strace -qq -o /dev/null -e trace=flock -e inject=flock:delay_exit=2000000 "$pinfold" layers --json >/dev/null &
+    looker=$!
+    while kill -0 "$looker" 2>/dev/null && ! grep -q "FLOCK .* READ .*:$lock " /proc/locks; do sleep 0.02; done
+    out=$(box --cow=looked -- echo begun)
+    kill -0 "$looker" 2>/dev/null || echo "not while it looks"
+    wait "$looker"
+    ok "a box begins on a layer that is looked at" test "$out" = begun
+    export XDG_STATE_HOME=$top/state
+fi
+
 [ "$failed" = 0 ] && [ "$checks" -gt 40 ]

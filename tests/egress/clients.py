@@ -134,20 +134,20 @@ def judge(t, name, command, flags, says):
     allowed, refused = command.replace("NAME", "ok.test"), command.replace("NAME", "other.test")
     out = t.outside(f"{{ {BARE} timeout {LIMIT} sh -c {quote(refused)}; }} 2>&1")
     if "hello" not in out:
-        t.report("clients/" + name, False, "does not work outside either: " + out[-300:])
+        t.report("clients/" + name, False, "does not work outside either: " + out[-2000:])
         return
     _, out = t.box(flags, f"{BARE} timeout {LIMIT} sh -c {quote(allowed)}; echo; echo \"== $?\"; {BARE} timeout {LIMIT} sh -c {quote(refused)}; echo \"== $?\"", 3 * LIMIT)
     parts = out.split("== ")
-    t.report("clients/" + name, len(parts) == 3 and "hello" in parts[0], out[-400:])
+    t.report("clients/" + name, len(parts) == 3 and "hello" in parts[0], out[-2000:])
     refusal = parts[1][parts[1].find("\n") + 1:] if len(parts) == 3 else ""
     status = parts[2].split()[0] if len(parts) == 3 else ""
-    t.report("clients/" + name + "-refused", "hello" not in refusal and bool(re.search(says, refusal, re.I)) and status != "124", (status, refusal[-400:]))
+    t.report("clients/" + name + "-refused", "hello" not in refusal and bool(re.search(says, refusal, re.I)) and status != "124", (status, refusal[-2000:]))
 
 
 def judge_port(t, name, command, says):
     """A host that is allowed but for this port: the connection is made, for the box cannot know, and reset with words."""
     _, out = t.box([*t.allow, "--deny-port", "1024-65535"], f"{BARE} timeout {LIMIT} sh -c {quote(command.replace('NAME', 'ok.test'))}; echo \"== $?\"", 2 * LIMIT)
-    t.report("clients/" + name + "-port-refused", "hello" not in out and bool(re.search(says, out, re.I)) and "== 124" not in out, out[-400:])
+    t.report("clients/" + name + "-port-refused", "hello" not in out and bool(re.search(says, out, re.I)) and "== 124" not in out, out[-2000:])
 
 
 def quote(command):
@@ -170,6 +170,6 @@ def run(t):
             if name in ("ssh", "psql", "java", "go", "node-fetch"):
                 judge_port(t, name, command, "reset|refused|closed|IOException|ECONNRESET")
         _, out = t.box([*t.allow, "--deny-port", "1024-65535"], f"python3 {HERE}/reset.py ok.test 8099", 60)
-        t.report("clients/reset-with-the-first-words", out.split("\n")[:2] == ["waits for words", "reset"], out[-400:])
+        t.report("clients/reset-with-the-first-words", out.split("\n")[:2] == ["waits for words", "reset"], out[-2000:])
     finally:
         servers.stop()

@@ -49,47 +49,47 @@ def caught(t, way):
         t.report(f"fallbacks/{way}-{name}", ok, why)
 
     _, out, result = ask(t, own, BARE + "http://ok.test:8099/f; getent ahosts ok.test")
-    check("reaches-a-name", "hello" in out, out[-300:])
+    check("reaches-a-name", "hello" in out, out[-2000:])
     word = {"tproxy": "nftables", "routes": "local routes", "loopback": "127.64.0.0/10"}[way]
     check("is-in-the-result", word in result.get("enforced", {}).get("network-transparent", ""), result.get("enforced"))
     lost = result.get("lost", [])
     check("losses-are-named", ("network-ports" in lost) == (way != "tproxy") and ("network-addresses" in lost) == (way == "loopback"), lost)
-    check("stands-in", ("127.64." in out) == (way == "loopback") and ("198.18." in out) == (way != "loopback"), out[-300:])
+    check("stands-in", ("127.64." in out) == (way == "loopback") and ("198.18." in out) == (way != "loopback"), out[-2000:])
     if exact:
         _, out, _ = ask(t, [*flags, *exact, *lose, "--allow", f"{t.public}:8099"], BARE + f"http://{t.public}:8099/f")
-        check("reaches-an-address", "hello" in out, out[-300:])
+        check("reaches-an-address", "hello" in out, out[-2000:])
     for name, command in (("name", BARE + "http://other.test:8099/f"), ("address", BARE + "http://10.77.0.7:8099/f"),
                           ("unlisted-port", BARE + "http://ok.test:8098/"), ("loopback-of-the-host", BARE + "http://127.0.0.1:8099/f"),
                           ("stand-in-of-no-name", BARE + "http://198.18.200.1:8099/f; " + BARE + "http://127.64.200.1:8099/f"),
                           ("host-field", BARE + "-H 'Host: other.test' http://ok.test:8099/f")):
         _, out, _ = ask(t, own, f"{command}; echo \"== $?\"")
-        check("refuses-" + name, "hello" not in out and "== 28" not in out and "curl: (" in out, out[-300:])
+        check("refuses-" + name, "hello" not in out and "== 28" not in out and "curl: (" in out, out[-2000:])
     _, out, _ = ask(t, own, "timeout 10 python3 -c \"import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('8.8.8.8', 443))\"; echo \"== $?\"")
-    check("refuses-udp-at-once", "Error" in out and "== 124" not in out, out[-300:])
+    check("refuses-udp-at-once", "Error" in out and "== 124" not in out, out[-2000:])
     _, out, _ = ask(t, own, "python3 -c \"import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('127.0.0.1', 0)); s.sendto(b'hello', s.getsockname()); print(s.recv(9))\"")
-    check("leaves-udp-of-the-box-alone", "hello" in out, out[-300:])
+    check("leaves-udp-of-the-box-alone", "hello" in out, out[-2000:])
     _, out, _ = ask(t, own, "curl -sS -m 60 http://ok.test:8099/f; curl -sS -m 60 http://other.test:8099/f")
-    check("has-the-proxy", "hello" in out and "403" in out or "not allowed" in out, out[-300:])
+    check("has-the-proxy", "hello" in out and "403" in out or "not allowed" in out, out[-2000:])
     _, out, _ = ask(t, [*own, "--reach", "127.0.0.1:8099"], BARE + "http://127.0.0.1:8099/f; " + BARE + "http://ok.test:8099/g")
-    check("has-reach-at-the-same-port", "hello" in out and "first" in out, out[-300:])
+    check("has-reach-at-the-same-port", "hello" in out and "first" in out, out[-2000:])
     _, out, _ = ask(t, own, "echo hello > h; python3 -m http.server 8123 --bind 127.0.0.1 2>/dev/null & sleep 1; " + BARE + "--retry-connrefused --retry 5 http://localhost:8123/h; rm h")
-    check("leaves-localhost-alone", "hello" in out, out[-300:])
+    check("leaves-localhost-alone", "hello" in out, out[-2000:])
     status, out, _ = ask(t, ["--net-catch", way, "--allow", "ok.test", *exact], "true")
-    check("every-port", status == 0 if way == "tproxy" else status == 125 and "--may-lose network-ports" in out and "--allow HOST:443" in out, status, out[-300:])
+    check("every-port", status == 0 if way == "tproxy" else status == 125 and "--may-lose network-ports" in out and "--allow HOST:443" in out, status, out[-2000:])
     status, out, _ = ask(t, [*flags, "--allow", "10.0.0.0/8:443"], "true")
-    check("addresses", status == 125 and "network-addresses" in out if way == "loopback" else status == 0, status, out[-300:])
+    check("addresses", status == 125 and "network-addresses" in out if way == "loopback" else status == 0, status, out[-2000:])
 
 
 def chosen(t):
     """Where nf_tables is missing the next way is found by itself, and said."""
     _, out, result = ask(t, [*PORTS, *t.exact, "--may-lose", "network-ports"], BARE + "http://ok.test:8099/f", WITHOUT_NFT)
-    t.report("fallbacks/chosen-by-itself", "hello" in out and "local routes" in result.get("enforced", {}).get("network-transparent", ""), (out[-300:], result))
+    t.report("fallbacks/chosen-by-itself", "hello" in out and "local routes" in result.get("enforced", {}).get("network-transparent", ""), (out[-2000:], result))
     status, out, _ = ask(t, t.allow, "true", WITHOUT_NFT)
     t.report("fallbacks/never-weaker-silently", status == 125 and "nf_tables" in out and "--may-lose network-ports" in out, (status, out))
     status, out, _ = ask(t, ["--net-catch", "tproxy", *t.allow], "true", WITHOUT_NFT)
     t.report("fallbacks/what-was-asked-for-or-nothing", status == 125 and "catch" in out, (status, out))
     done = subprocess.run([*WITHOUT_NFT, t.pinfold, "doctor"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=OUTSIDE, check=False)
-    t.report("fallbacks/doctor-tells", b"local routes" in done.stdout, done.stdout[-600:])
+    t.report("fallbacks/doctor-tells", b"local routes" in done.stdout, done.stdout[-2000:])
 
 
 def doctor(t):
@@ -106,14 +106,14 @@ def socket_only(t):
     t.report("fallbacks/landlock-takes-a-loss", status == 125 and "--may-lose network-transparent" in out, (status, out))
     flags = [*t.allow, "--may-lose", "network-transparent"]
     _, out, result = ask(t, flags, "curl -sS -m 60 http://ok.test:8099/f", LANDLOCK)
-    t.report("fallbacks/landlock-proxy-at-a-socket", "hello" in out, out[-300:])
+    t.report("fallbacks/landlock-proxy-at-a-socket", "hello" in out, out[-2000:])
     t.report("fallbacks/landlock-loss-is-named", "network-transparent" in result.get("lost", []) and "Unix socket" in result.get("enforced", {}).get("network", ""), result)
     _, out, result = ask(t, flags, "curl -sS -m 60 http://other.test:8099/f", LANDLOCK)
     denied = [d["target"] for d in result.get("denials", [])]
-    t.report("fallbacks/landlock-refuses", "hello" not in out and "curl: (97)" in out and "other.test:8099" in denied, (out[-300:], denied))
+    t.report("fallbacks/landlock-refuses", "hello" not in out and "curl: (97)" in out and "other.test:8099" in denied, (out[-2000:], denied))
     for name, command in (("name", BARE + "http://ok.test:8099/f"), ("address", BARE + f"http://{t.public}:8099/f"), ("loopback", BARE + "http://127.0.0.1:8099/f")):
         _, out, _ = ask(t, flags, command, LANDLOCK)
-        t.report("fallbacks/landlock-nothing-past-it-by-" + name, "hello" not in out and "curl: (" in out, out[-300:])
+        t.report("fallbacks/landlock-nothing-past-it-by-" + name, "hello" not in out and "curl: (" in out, out[-2000:])
     left = os.path.expanduser(os.environ.get("XDG_STATE_HOME") or "~/.local/state") + "/pinfold/tmp"
     t.report("fallbacks/landlock-leaves-no-socket", not os.path.isdir(left) or not os.listdir(left), left)
 

@@ -36,12 +36,12 @@ def raw(t):
         last = "ok.test" if good and not words.endswith("other") else "other.test"
         out = t.outside(f"{RAW} direct {OK} {words}")
         if f"hello from {last}" not in out:
-            t.report("h2/" + name, False, "does not work outside either: " + out[-300:])
+            t.report("h2/" + name, False, "does not work outside either: " + out[-2000:])
             continue
         for way, via in (("caught", "direct"), ("connect", "61080")):
             status, out = t.box(t.allow, f"timeout 20 {RAW} {via} {OK} {words}; echo \"== $?\"")
             through = f"hello from {last}" in out
-            t.report(f"h2/{name}-{way}", through == good and "== 0" in out and (good or "ended" in out), (status, out[-300:]))
+            t.report(f"h2/{name}-{way}", through == good and "== 0" in out and (good or "ended" in out), (status, out[-2000:]))
 
 
 def told(t):
@@ -64,7 +64,7 @@ def curl(t):
             t.report("h2/" + name, False, "does not work outside either")
             continue
         status, out = t.box(t.allow, command)
-        t.report("h2/" + name, ("hello" in out) == good, (status, out[-300:]))
+        t.report("h2/" + name, ("hello" in out) == good, (status, out[-2000:]))
 
 
 def grpc(t):
@@ -93,7 +93,7 @@ def grpc(t):
                 right = "hello" in out and any(a["how"] == how and a["target"] == where for a in allowed)
             else:
                 right = "hello" not in out and ("UNAVAILABLE" in out or "DEADLINE" in out) and took < 60
-            t.report("h2/" + name, right, (out[-300:], allowed, round(took, 1)))
+            t.report("h2/" + name, right, (out[-2000:], allowed, round(took, 1)))
     finally:
         server.terminate()
         server.wait()

@@ -148,7 +148,7 @@ def events(t):
     allowed = {(a["action"], a["how"]): a for a in result["network"]["allowed"]}
     a = allowed.get(("connect", "transparent"), {})
     ok = a.get("target") == "ok.test:8099" and a.get("address") == t.public and a.get("rule") == "ok.test" and a.get("origin") == "--allow"
-    t.report("event/what-was-allowed", ok and a["count"] == 2, (result["network"], out[-200:]))
+    t.report("event/what-was-allowed", ok and a["count"] == 2, (result["network"], out[-2000:]))
     t.report("event/every-way-is-named", set(allowed) == {("resolve", "dns"), ("connect", "transparent"), ("connect", "http"), ("connect", "connect"),
                                                           ("connect", "socks"), ("connect", "reach")}, list(allowed))
     a = allowed.get(("connect", "reach"), {})
@@ -297,7 +297,7 @@ def said(t):
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=180, check=False)
         lines = [x for x in done.stderr.decode().splitlines() if x.startswith("pinfold: network: ")]
         others = [x for x in lines if "allow with" in x and "allow with" not in wanted]
-        t.report("said/" + name, any(wanted in x for x in lines) and not others, done.stderr.decode()[-600:])
+        t.report("said/" + name, any(wanted in x for x in lines) and not others, done.stderr.decode()[-2000:])
 
 
 # ---- questions over the control connection

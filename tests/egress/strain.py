@@ -79,7 +79,7 @@ def run(t):
         loris(t)
         for kind, n, expect in (("half", 20, "whole 20"), ("client_half", 20, "whole 20")):
             _, out = t.box(t.allow, f"timeout 60 {CLIENT} {kind} ok.test {PORT} {n}", 90)
-            t.report("strain/" + kind.replace("_", "-") + "-closed", expect in out, out[-300:])
+            t.report("strain/" + kind.replace("_", "-") + "-closed", expect in out, out[-2000:])
         connects(t)
         bulk(t)
         storm(t)
@@ -117,7 +117,7 @@ def beyond(t):
     box = Box(t, f"{CLIENT} crowd ok.test {PORT} 300; curl -sS -m 60 http://ok.test:8099/f; cat > /dev/null", ["prlimit", "--nofile=460:460"], ["--result", "crowd.json"])
     lines = [box.line(), box.line(), box.line()]
     count = lines[0].split()[1] if lines[0].startswith("open ") else ""
-    why = box.end()[1][-300:]
+    why = box.end()[1][-2000:]
     t.report("strain/beyond-the-descriptors", count.isdigit() and 100 < int(count) < 200 and lines[1:] == [f"alive {count}", "hello"], (lines, why))
     with open("crowd.json", encoding="utf-8") as text:
         denials = json.load(text)["denials"]
@@ -152,7 +152,7 @@ def connects(t):
         return
     for name, flags in (("no-network", []), ("allow", t.allow), ("hides", ["--hide", "**/.secret"])):
         status, out = t.box(flags, f"timeout 30 {command} 2>&1", 60)
-        t.report("strain/connects-" + name, "as it was" in out, (status, out[-400:]))
+        t.report("strain/connects-" + name, "as it was" in out, (status, out[-2000:]))
 
 
 def loris(t):
@@ -163,7 +163,7 @@ def loris(t):
     _, out = box.end() if box.p.poll() is not None else (0, "")
     if not out:
         out = box.p.communicate(timeout=180)[0].decode("utf-8", "replace")
-    t.report("strain/slow-talkers", "hello" in out and "ended 300" in out, (had, out[-300:]))
+    t.report("strain/slow-talkers", "hello" in out and "ended 300" in out, (had, out[-2000:]))
 
 
 def bulk(t):

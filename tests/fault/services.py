@@ -80,13 +80,13 @@ def a_box(place, nth, allowed, denied):
     if denied.seen != before:
         return False, "the host that is not allowed was reached"
     if done.late or done.status not in (0, 125, 126, 127) or (done.status >= 125 and not said):
-        return False, done.said()[:300]
+        return False, done.said()[:2000]
     if done.status:
         return False, None
     if len(fields) != 5:
-        return False, "success without the command's output: " + done.said()[:300]
+        return False, "success without the command's output: " + done.said()[:2000]
     if "28" in (fields[2], fields[4]):
-        return False, "a request in the box hung: " + done.said()[:300]
+        return False, "a request in the box hung: " + done.said()[:2000]
     return fields[:3] == ["", "allowed", "0"], None
 
 

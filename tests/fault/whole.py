@@ -51,7 +51,7 @@ class Scene:
         left = pf.leftovers(allowed=pids, patience=30)
         wrong = None
         if done.late or done.status not in (0, 1, 125, 126, 127) or (done.status != 0 and not done.err.strip()) or (done.status >= 125 and not said):
-            wrong = re.sub(r"\n", " | ", done.said()[:300])
+            wrong = re.sub(r"\n", " | ", done.said()[:2000])
         elif done.status == 0 and done.out != b"in the box\n":
             wrong = "success without the command's output"
         elif left:

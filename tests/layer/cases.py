@@ -1052,8 +1052,8 @@ def main():
         except (AssertionError, OSError, subprocess.SubprocessError, KeyError, ValueError) as e:
             failed = True
             print(f"FAIL {full}: {type(e).__name__}", flush=True)
-            for line in str(e).splitlines()[:40]:
-                print("  " + line[:600], flush=True)
+            for line in str(e)[:4000].splitlines():
+                print("  " + line, flush=True)
     for name in os.listdir(SCRATCH):
         kit.remove(os.path.join(SCRATCH, name))
     sys.exit(1 if failed else 0)

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 
 PINFOLD = os.environ["PINFOLD"]
 SOURCE = os.environ["PINFOLD_SOURCE"]
@@ -19,6 +20,7 @@ SCRATCH = os.environ["PINFOLD_SCRATCH"]
 TEST_USER = os.environ.get("PINFOLD_TEST_USER", "")
 IS_ROOT = os.getuid() == 0
 LIMIT = 180  # seconds for one command
+SHOWN = 4000  # characters of what a failed row says
 # Whoever starts a suite in the background of a script has it ignore these, and what ignores them passes that on: pinfold
 # leaves an ignored signal alone, so that no test could send it one.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -102,16 +104,32 @@ def is_for(user, costly):
     return not costly or os.environ.get("PINFOLD_TEST_ALL") == "1" or user.label == users()[-1].label
 
 
+def shown(text):
+    """What a failed row shows of a text: the log of a run elsewhere must suffice to find the cause. Of a long one its two ends."""
+    left_out = len(text) - SHOWN
+    return text if left_out <= 0 else f"{text[:SHOWN // 2]}\n... {left_out} characters are left out ...\n{text[-SHOWN // 2:]}"
+
+
+def problem(error):
+    """What an exception says, and where it was raised: an assertion may have no words."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = ", ".join(f"{os.path.basename(frame.filename)}:{frame.lineno}" for frame in frames[1:] or frames)
+    said = error.args[0] if isinstance(error, AssertionError) and len(error.args) == 1 else error
+    return f"{type(error).__name__} at {place}: {frames[-1].line}\n{said}"
+
+
 class Tally:
     """Prints the lines that tests/lib/tally.py reads."""
 
     def __init__(self):
         self.failed = False
         self.began = time.monotonic()
+        self.row_began = time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def _note(self, note):
         now = time.monotonic()
         took, self.began = now - self.began, now
+        self.row_began = time.clock_gettime(time.CLOCK_BOOTTIME)
         slow = f" [{took:.1f} s]" if took > 2 else ""
         return (" " + note if note else "") + slow
 
@@ -120,9 +138,13 @@ class Tally:
 
     def fail(self, name, why, detail=""):
         self.failed = True
-        print(f"FAIL {name}: {why}{self._note('')}", flush=True)
-        for line in str(detail).splitlines()[-40:]:
-            print("  " + line[:400], flush=True)
+        running = started_since(self.row_began)
+        first, _, rest = str(why).partition("\n")
+        print(f"FAIL {name}: {shown(first)}{self._note('')}".replace("\n", " "), flush=True)
+        if running:
+            print("  still running: " + ", ".join(f"{one} ({pid})" for pid, one in running), flush=True)
+        for line in shown(f"{rest}\n{detail}".strip("\n")).splitlines():
+            print("  " + line, flush=True)
 
     def skip(self, name, why):
         print(f"skip {name}: {why}{self._note('')}", flush=True)
@@ -131,14 +153,14 @@ class Tally:
 class Done:
     """How a command ended; `out` and `err` are bytes."""
 
-    def __init__(self, status, out, err, late=False):
-        self.status, self.out, self.err, self.late = status, out, err, late
+    def __init__(self, status, out, err, late=False, hung=""):
+        self.status, self.out, self.err, self.late, self.hung = status, out, err, late, hung
 
     def text(self):
         return (self.out + self.err).decode("utf-8", "backslashreplace")
 
     def said(self):
-        return f"status {self.status}{' (no end in time)' if self.late else ''}\n" + self.text()
+        return f"status {self.status}{' (no end in time)' if self.late else ''}\n" + self.text() + self.hung
 
 
 def run(argv, user=None, cwd="/", env=None, stdin=b"", limit=LIMIT, **more):
@@ -148,11 +170,13 @@ def run(argv, user=None, cwd="/", env=None, stdin=b"", limit=LIMIT, **more):
     more.setdefault("stderr", subprocess.PIPE)
     more.setdefault("start_new_session", True)
     feed = {"stdin": subprocess.PIPE} if isinstance(stdin, bytes) else {"stdin": stdin}
+    began = time.clock_gettime(time.CLOCK_BOOTTIME)
     child = subprocess.Popen(argv, cwd=cwd, env=env, **feed, **more)
     try:
         out, err = child.communicate(stdin if isinstance(stdin, bytes) else None, timeout=limit)
         return Done(child.returncode, out or b"", err or b"")
     except subprocess.TimeoutExpired:
+        hung = what_hangs(began)
         try:
             os.killpg(child.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
@@ -161,7 +185,7 @@ def run(argv, user=None, cwd="/", env=None, stdin=b"", limit=LIMIT, **more):
             out, err = child.communicate(timeout=60)
         except subprocess.TimeoutExpired:
             out, err = b"", b"its output was held open by somebody else"
-        return Done(child.returncode, out or b"", err or b"", True)
+        return Done(child.returncode, out or b"", err or b"", True, hung)
 
 
 def landlock_abi():
@@ -263,6 +287,35 @@ def descendants(pid):
     return found
 
 
+def started_since(when):
+    """[(pid, name)] of what this suite has started since then (CLOCK_BOOTTIME) and still runs; daemons are below the suite's runner."""
+    found = []
+    for pid in descendants(int(os.environ.get("PINFOLD_SUITE", os.getpid()))):
+        try:
+            head, _, tail = read(f"/proc/{pid}/stat").rpartition(b")")
+        except OSError:
+            continue
+        fields = tail.split()
+        if fields[0] != b"Z" and pid != os.getpid() and int(fields[19]) / os.sysconf("SC_CLK_TCK") >= when - 0.02:
+            found.append((pid, head.partition(b"(")[2].decode(errors="replace")))
+    return found
+
+
+def what_hangs(when):
+    """What has been started since then and still runs, with what each waits for: the kernel's function, and the call with its arguments."""
+    lines = ["\nstill running then (pid, parent, state, words; wchan; syscall):"]
+    for pid, name in started_since(when):
+        about = {}
+        for part in ("stat", "cmdline", "wchan", "syscall"):
+            try:
+                about[part] = read(f"/proc/{pid}/{part}").decode(errors="replace").strip("\0\n").replace("\0", " ")
+            except OSError as why:
+                about[part] = why.strerror
+        fields = about["stat"].rpartition(")")[2].split()[:2]
+        lines.append(f"{pid} {' '.join(reversed(fields))} {about['cmdline'][:120] or name}; {about['wchan']}; {about['syscall']}")
+    return "\n".join(lines) + "\n"
+
+
 def memory(pid):
     """All private bytes of a process (as root)."""
     parts = []
@@ -300,9 +353,10 @@ def temp_names():
 
 def came(before, look, patience=30):
     """What look(), a set, has beyond `before` and keeps for a while: what suites beside us make goes away again, and what has gone is no leftover."""
-    end = time.monotonic() + patience
-    while (new := look() - before) and time.monotonic() < end:
+    new, end = look() - before, time.monotonic() + patience
+    while new and time.monotonic() < end:
         time.sleep(0.1)
+        new &= look()  # each of theirs goes, although another of theirs is always there
     return new
 
 

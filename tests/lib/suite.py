@@ -5,7 +5,8 @@
 
 The status is the program's: 124 when it took longer than SECONDS, 128 and the signal's number when a signal ended it or this.
 What the program starts may leave its session and lose its parent; it becomes a child of this process then, and is found. When the
-program has ended by itself and something is left, that is said in a line FAIL.
+program has ended by itself and something is left, that is said in a line FAIL (tests/lib/tally.py gives it to the failed row that
+had started it). PINFOLD_SUITE is the number of this process, below which all of it is.
 """
 import ctypes
 import glob
@@ -99,6 +100,7 @@ def main():
         signal.signal(one, lambda *_: None)
     waited = {*ENDS, signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, waited)
+    os.environ["PINFOLD_SUITE"] = str(os.getpid())
     started = start(argv)  # kept: one that nobody holds takes its own status away
     child = started.pid
     end, status = time.monotonic() + limit, None

@@ -113,7 +113,7 @@ def told_in_text(channel, denials, text, offers):
     """The model reads the text: each refusal is there with its remedy, the same as in the structured result."""
     for denial in denials[:8]:
         if not denial.get("remedy") or f"; {denial['remedy']}]\n" not in text:
-            offers.wrong.append(f"{channel}: the text has no remedy for {denial}: {text[-400:]}")
+            offers.wrong.append(f"{channel}: the text has no remedy for {denial}: {text[-2000:]}")
 
 
 def less(before, answer):

@@ -97,13 +97,13 @@ def outcome(row, scene):
     if done.late:
         return f"took more than {time.monotonic() - began:.0f} s"
     if done.status != row.status:
-        return f"status {done.status}, not {row.status}: {text[-900:]}"
+        return f"status {done.status}, not {row.status}: {text[-2000:]}"
     for wanted in row.says:
         if not re.search(scene.fill(wanted, True), text, re.M):
-            return f"does not say {wanted}: {text[-900:]}"
+            return f"does not say {wanted}: {text[-2000:]}"
     for bad in row.never:
         if re.search(scene.fill(bad, True), text, re.M):
-            return f"says {bad}: {text[-900:]}"
+            return f"says {bad}: {text[-2000:]}"
     return scene.shell(row.after).text().strip() if row.after else ""
 
 

@@ -40,6 +40,17 @@ static const struct agent_kept *renewable(const struct starting *s, size_t *ret_
     return NULL;
 }
 
+/* Whoever sweeps or makes one holds this: one that was just made has no lock yet. */
+static int lock_place(const char *above, struct err *e)
+{
+    auto_fd int fd = open(above, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    while (fd >= 0 && flock(fd, LOCK_EX) < 0) {
+        if (errno != EINTR)
+            return err_sys(e, ERR_SYSTEM, errno, "cannot lock %s", above);
+    }
+    return fd < 0 ? err_sys(e, ERR_SYSTEM, errno, "cannot open %s", above) : take_fd(&fd);
+}
+
 /* What a pinfold that was killed has left: nobody holds its lock. */
 static void sweep_logins(const char *above)
 {
@@ -87,14 +98,16 @@ int login_place(struct starting *s, struct err *e)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "login");
     *slash = 0;
     int r = make_private_directories(above, e);
-    if (r < 0)
-        return r;
+    auto_fd int making = r < 0 ? r : lock_place(above, e);
+    if (making < 0)
+        return making;
     sweep_logins(above);
     char *dir = arena_printf(s->mem, "%s/" LOGIN_PREFIX "XXXXXX", above);
     if (!dir || !mkdtemp(dir))
         return err_sys(e, ERR_SYSTEM, errno, "cannot create a directory in %s", above);
     s->layer = dir;
     r = starting_hold(s, "live", LOCK_SH, &s->live, e);
+    making = close_fd(making);
     sweep_workspaces();
     char *empty = arena_text(s->mem, "/tmp/" EMPTY_PREFIX "XXXXXX");
     if (r == 0 && (!empty || !mkdtemp(empty)))
