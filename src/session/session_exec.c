@@ -25,6 +25,7 @@
 #include "session/shell.h"
 #include "supervisor/parts.h"
 #include "protocol/job.h"
+#include "user/umask.h"
 
 #define MAX_SAID (64u << 20) /* what a command is told, by the box's names */
 
@@ -32,7 +33,7 @@ static uint32_t session_umask(void)
 {
     mode_t mask = umask(077);
     (void)umask(mask);
-    return mask;
+    return mask | umask_taken();
 }
 
 static int check_exec(const struct pinfold_exec_options *o, struct err *e)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "supervisor/network/live.h"
 #include "sys/mount.h"
+#include "user/umask.h"
 
 #define LASTING_US    1000000u /* from when on a command is no short one, however slow its start was */
 #define CAPTURE_SLACK 4096     /* room a buffer takes beyond what may be captured */
@@ -25,11 +26,11 @@ static uint32_t umask_now(bool foreground)
         text[n < 0 ? 0 : n] = 0;
         const char *p = strstr(text, "\nUmask:\t");
         if (p)
-            return (uint32_t)strtoul(p + 8, NULL, 8) & 0777;
+            return (uint32_t)(strtoul(p + 8, NULL, 8) & 0777) | umask_taken();
     }
     mode_t mask = umask(077);
     (void)umask(mask);
-    return mask;
+    return mask | umask_taken();
 }
 
 static void new_id(char ret[17])

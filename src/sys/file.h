@@ -130,6 +130,8 @@ static inline int sys_renameat2(int from_dir, const char *from, int to_dir, cons
 {
     return (int)sys_call(SYS_renameat2, from_dir, from, to_dir, to, flags, 0);
 }
+/* Gives an object a name that is free: -EEXIST if it is not (rename.c). */
+int sys_rename_new(int from_dir, const char *from, int to_dir, const char *to);
 static inline int sys_truncate(const char *path, int64_t length)
 {
     return (int)sys_call(SYS_truncate, path, length, 0, 0, 0, 0);
