@@ -31,9 +31,12 @@
 
 static uint32_t session_umask(void)
 {
+    uint32_t asked;
+    if (umask_asked(&asked))
+        return asked;
     mode_t mask = umask(077);
     (void)umask(mask);
-    return mask | umask_taken();
+    return mask;
 }
 
 static int check_exec(const struct pinfold_exec_options *o, struct err *e)

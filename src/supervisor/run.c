@@ -19,6 +19,9 @@
 /* The caller's umask. A CLI may ask by setting it; a library reads it from /proc, since other threads make files. */
 static uint32_t umask_now(bool foreground)
 {
+    uint32_t asked;
+    if (umask_asked(&asked))
+        return asked;
     if (!foreground) {
         char text[512];
         auto_fd int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
@@ -26,11 +29,11 @@ static uint32_t umask_now(bool foreground)
         text[n < 0 ? 0 : n] = 0;
         const char *p = strstr(text, "\nUmask:\t");
         if (p)
-            return (uint32_t)(strtoul(p + 8, NULL, 8) & 0777) | umask_taken();
+            return (uint32_t)(strtoul(p + 8, NULL, 8) & 0777);
     }
     mode_t mask = umask(077);
     (void)umask(mask);
-    return mask | umask_taken();
+    return mask;
 }
 
 static void new_id(char ret[17])

@@ -102,7 +102,11 @@ static inline int sys_stat_at(int dir, const char *path, int flags, unsigned mas
 }
 /* statfs(2): f_type of file systems that count as layers of an overlay themselves. */
 enum { SYS_OVERLAYFS = 0x794c7630, SYS_ECRYPTFS = 0xf15f };
-enum { SYS_FAT = 0x4d44, SYS_EXFAT = 0x2011bab0 }; /* names in capitals and small letters are one */
+/* Those in which a name has other spellings, at least in capitals. */
+#define SYS_FAT   0x4d44u
+#define SYS_EXFAT 0x2011bab0u
+#define SYS_CIFS  0xff534d42u
+#define SYS_SMB   0xfe534d42u
 static inline int sys_fstatfs(int fd, struct statfs *ret)
 {
     return (int)sys_call(SYS_fstatfs, fd, ret, 0, 0, 0, 0);

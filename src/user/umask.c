@@ -2,16 +2,21 @@
 
 #include <sys/stat.h>
 
-static mode_t taken;
+static struct {
+    bool begun;
+    mode_t mask;
+} asked;
 
 void umask_begin(void)
 {
-    const mode_t mask = umask(077);
-    taken = mask & 0700;
-    (void)umask(mask & 077);
+    asked.mask = umask(077);
+    asked.begun = true;
+    (void)umask(asked.mask & 077);
 }
 
-unsigned umask_taken(void)
+bool umask_asked(uint32_t *ret)
 {
-    return taken;
+    if (asked.begun)
+        *ret = asked.mask;
+    return asked.begun;
 }

@@ -4,7 +4,9 @@
  * ours begins without that part.
  */
 #pragma once
+#include <stdbool.h>
+#include <stdint.h>
 
 void umask_begin(void);
-/* The bits that umask_begin() has taken from the process's umask; 0 where it was not called (in libpinfold). */
-unsigned umask_taken(void);
+/* The caller's, whole; false where umask_begin() was not called (in libpinfold). */
+bool umask_asked(uint32_t *ret);
