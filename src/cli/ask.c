@@ -349,7 +349,7 @@ bool ask_parse(struct ask *a, int argc, char **argv)
     a->policy = calloc((size_t)argc + 10 + PROJECT_OPTIONS,
                        sizeof *a->policy); /* and a workspace, an engine, an image, a prompt; a project's */
     a->words = calloc((size_t)argc + 1, sizeof *a->words);
-    a->env = calloc((size_t)argc + 10, sizeof *a->env); /* and TERM, those of a project's shell, the end */
+    a->env = calloc((size_t)argc + 16, sizeof *a->env); /* and TERM, those of a project's shell, the end */
     a->agents = calloc((size_t)argc + 1, sizeof *a->agents);
     a->bases = calloc((size_t)argc + 2, sizeof *a->bases);
     a->copies = calloc((size_t)argc + 1, sizeof *a->copies);

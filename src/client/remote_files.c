@@ -12,15 +12,17 @@
 #include "session/session_files.h"
 #include "supervisor/files/files.h"
 
-void session_files_put_down(struct pinfold_session *s)
+void session_files_put_down(struct pinfold_session *s, const char *path)
 {
+    (void)path;
     if (!s->no_layer && s->files >= 0)
         file_put_down(s->files);
 }
 
-int session_files(struct pinfold_session *s, bool again, int *ret, struct err *e)
+int session_files(struct pinfold_session *s, const char *path, bool again, int *ret, struct err *e)
 {
     int pair[2];
+    (void)path;
     if (again)
         s->files = close_fd(s->files);
     *ret = s->files;

@@ -203,8 +203,6 @@ static int emit_overlay(struct emitting *e, const struct plan_place *p)
     s->flags = STEP_NOSUID | STEP_NODEV;
     if (secret_caches(m) && p->kind == PLACE_CACHE)
         s->mode = OVERLAY_SECRET;
-    else if (p->workspace && m->ask->storage) /* a session */
-        s->mode = OVERLAY_FRESH;
     s->b = image_string(&m->image, text);
     return s->b == UINT32_MAX ? no_memory(m) : 0;
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -108,6 +109,16 @@ static int protect(struct project_box *b, const char *where, char *why, size_t r
     return r;
 }
 
+/* As for a shell without a session (cli/run.c): fish writes to these when it starts, and has its history there. */
+static void put_fish(struct project_box *b)
+{
+    const char *home = getenv("HOME");
+    if (!home || home[0] != '/' || !has_entry(home, ".config/fish", false))
+        return;
+    put(b, "cache", "~/.config/fish");
+    put(b, "cache", "~/.local/share/fish");
+}
+
 int project_box(const char *real, const char *branch, bool make, struct project_box *ret, char *why, size_t room)
 {
     char ignored[64];
@@ -120,8 +131,10 @@ int project_box(const char *real, const char *branch, bool make, struct project_
     ret->marked = mounts && (policy || (has_entry(real, PROJECT_SEED, false) && project_is(real)));
     if (ret->marked)
         put(ret, "mount", put_text(ret, "%s/%s:" PROJECT_MARKER ":ro", real, policy ? PROJECT_FILE : PROJECT_SEED));
-    if (branch || project_is(real))
+    if (branch || project_is(real)) {
         put(ret, "storage", PROJECT_HISTORY);
+        put_fish(ret);
+    }
     if (!branch)
         put(ret, "may-lose", "remap"); /* where there are no mounts the checkout's box does without all of these */
     if (branch) {

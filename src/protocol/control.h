@@ -47,7 +47,7 @@ enum frame_kind {
     /* B -> P, in a monitored box: a call failed, and perhaps the box is why: struct denial_frame with the call's errno. P finds
        out whether a rule did it (run/asked/monitor.c). Without a target: `count` more of those with this key */
     FRAME_SEEN,
-    /* B -> P: with an fspick(2) of the copy-on-write workspace (SCM_RIGHTS); see box_keep_fresh() */
+    /* B -> P: with the fsopen(2) of an overlay that is mounted, a mask (a = 1) or a layer (SCM_RIGHTS); see supervisor/fresh.c */
     FRAME_FRESH,
     /* B -> P: with one end of a pair (SCM_RIGHTS): a process of the box asks why it may or may not (protocol/inquiry.h) */
     FRAME_INQUIRY,

@@ -113,7 +113,7 @@ static bool steps_fit(const struct plan_image *p)
             return false;
         if ((s->kind == STEP_STUB || s->kind == STEP_DENY) && s->mode > STUB_LINK)
             return false;
-        if (s->kind == STEP_OVERLAY && s->mode > OVERLAY_FRESH)
+        if (s->kind == STEP_OVERLAY && s->mode > OVERLAY_SECRET)
             return false;
         if (s->kind == STEP_LAYER && layer)
             return false;

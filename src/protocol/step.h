@@ -93,8 +93,7 @@ enum step_flag {
 
 enum overlay {
     OVERLAY_PLAIN,
-    OVERLAY_SECRET, /* the box is not told where upper and work are */
-    OVERLAY_FRESH   /* pinfold gets what it needs to make the kernel look at `lower` again (FRAME_FRESH) */
+    OVERLAY_SECRET /* the box is not told where upper and work are */
 };
 #define OVERLAY_BETWEEN 8 /* layers between lower and upper, at most */
 

@@ -510,16 +510,22 @@ int builder_yield(struct builder *b)
     return become_guard(b);
 }
 
-/* Only whoever owns the box's user namespace may use it: pinfold, and nothing in the box. */
+/*
+ * To pinfold, and none stays: a copy in pid 1 would reach the box. It could do nothing with one, for fsconfig(2) asks for CAP_SYS_ADMIN
+ * in the user namespace that mounted the file system, which in the box nobody has; outside its owner has it, who is pinfold's user.
+ */
 static void give_fresh(struct builder *b)
 {
-    const struct frame f = {.kind = FRAME_FRESH};
-    if (b->runner.fresh < 0)
-        return;
-    long e = sys_send_fd(b->report, &f, sizeof f, b->runner.fresh, 0);
-    sys_drop(&b->runner.fresh);
-    if (e < 0)
-        builder_give_up(b, WHERE_CHILD, (int)e);
+    struct runner *r = &b->runner;
+    for (uint32_t i = 0; i < r->n_fresh; i++) {
+        const struct frame f = {.kind = FRAME_FRESH, .a = r->fresh[i] & FRESH_READ_ONLY ? 1 : 0};
+        const int fs = r->fresh[i] & ~FRESH_READ_ONLY;
+        long e = sys_send_fd(b->report, &f, sizeof f, fs, 0);
+        sys_shut(fs);
+        if (e < 0)
+            builder_give_up(b, WHERE_CHILD, (int)e);
+    }
+    r->n_fresh = 0;
 }
 
 _Noreturn void builder_run(struct builder *b)
@@ -527,6 +533,8 @@ _Noreturn void builder_run(struct builder *b)
     int init = -1, e;
     if (b->stacks)
         b->runner.kept.index = (void *)(b->stacks + KEPT_AT);
+    if (!b->job.argv || b->job.tty) /* a session, or what lasts long, and whose terminal often wakes pinfold */
+        runner_freshens(&b->runner, !b->job.argv);
     if (!b->runner.oom_bytes)
         builder_raise_score(b);
     e = give_namespaces(b);
@@ -576,6 +584,7 @@ _Noreturn void builder_run(struct builder *b)
     e = b->beside ? steps_build_rest(&b->runner) : 0;
     if (e < 0)
         builder_give_up(b, b->runner.failed, e); /* and pid 1 with it, by its parent-death signal */
+    give_fresh(b);                               /* of the second half */
     /* no command may start before its connections are redirected */
     bool first = b->beside && b->late_net && b->runner.egress >= 0;
     if (first)

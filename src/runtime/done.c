@@ -37,6 +37,15 @@ void done_with(struct runner *r, int *fd)
     r->done[r->n_done++] = sys_taken(fd);
 }
 
+/* After fsmount(2) its context is what fspick(2) would give, on every kernel that has both. */
+void fresh_or_done(struct runner *r, int *fs, bool read_only)
+{
+    if (r->n_fresh < r->fresh_room && (read_only || r->fresh_layers))
+        r->fresh[r->n_fresh++] = sys_taken(fs) | (read_only ? FRESH_READ_ONLY : 0);
+    else
+        done_with(r, fs);
+}
+
 int attach_last(struct runner *r, int *tree, int *place)
 {
     int e = *tree < 0 ? *tree : attach(*tree, *place);

@@ -30,8 +30,12 @@ struct kept_masks {
 /* State passed from phase to phase. */
 struct runner {
     const struct plan_image *plan;
-    int *slots; /* source slots, then one for each OVERLAY, owned; runner_room() of them */
+    int *slots; /* source slots, then one for each OVERLAY, owned; runner_room() of them, with `fresh` */
     uint32_t n_slots;
+    /* Of overlays that were mounted, their fsopen(2), for pinfold, owned; see runner_freshens(). */
+    int *fresh;
+    uint32_t n_fresh, fresh_room; /* fresh_room 0: none is wanted */
+    bool fresh_layers;            /* not of masks alone */
     int host_proc; /* the outer /proc, O_PATH, for the guard; -1 unless the plan's filter has a listener */
     int notify;    /* listener of the filter, -1 until FILTER ran */
     int egress;    /* where CATCH sends its sockets, owned, or -1 */
@@ -53,7 +57,6 @@ struct runner {
     uint32_t n_locked;         /* of `works`, by these descriptors */
     uint32_t n_parts;          /* of those that are overlays of their own */
     int apart;                 /* a mount that an overlay was made from; dropped at the end, because the kernel waits */
-    int fresh;                 /* of the OVERLAY that is OVERLAY_FRESH: an fspick() for pinfold, owned; -1: none */
     int works[8];              /* work directories of overlays, until overlays_settle() */
     uint32_t n_works;
     int command_ruleset;      /* Landlock tier: what each command enters, so that it cannot signal or trace pid 1 */
@@ -75,6 +78,8 @@ struct runner {
 uint32_t runner_room(const struct plan_image *plan);
 /* `slots` has runner_room(plan) elements and outlives the runner. */
 void runner_begin(struct runner *r, const struct plan_image *plan, int *slots);
+/* Keeps what pinfold needs to make the kernel look anew at what masks, and perhaps layers, have below them: FRAME_FRESH. */
+void runner_freshens(struct runner *r, bool layers);
 /* Opens a pty in the devpts that this process sees: master and slave. */
 int terminal_open(int pty[2]);
 /* Runs the steps of `phase`; 0 or -errno with r->failed set. */

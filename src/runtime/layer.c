@@ -143,20 +143,7 @@ struct overlaid {
     int n_below;
 };
 
-/* By descriptor, since Linux 6.13. */
-static int name_layers(int fs, const struct overlaid *o)
-{
-    int e = 0;
-    for (int i = 0; e == 0 && i < o->n_below; i++)
-        e = sys_fsconfig(fs, SYS_FS_FD, "lowerdir+", NULL, o->below[i]);
-    if (e == 0)
-        e = sys_fsconfig(fs, SYS_FS_FD, "lowerdir+", NULL, o->lower);
-    if (e == 0)
-        e = sys_fsconfig(fs, SYS_FS_FD, "upperdir", NULL, o->upper);
-    return e < 0 ? e : sys_fsconfig(fs, SYS_FS_FD, "workdir", NULL, o->work);
-}
-
-/* By path, before: only while /proc is the host's, so never in parallel with pid 1. */
+/* By path: only while /proc is the host's, so never in parallel with pid 1. */
 static int name_layers_by_path(int fs, const struct overlaid *o)
 {
     char path[(OVERLAY_BETWEEN + 1) * (FD_PATH + 1)], *to = path;
@@ -173,31 +160,40 @@ static int name_layers_by_path(int fs, const struct overlaid *o)
     return e < 0 ? e : sys_fsconfig(fs, SYS_FS_STRING, "workdir", path, 0);
 }
 
+/* By descriptor, since Linux 6.15. Before, the first one leaves the context as it was; to free one makes the kernel wait for all processors. */
+static int name_layers(int fs, const struct overlaid *o)
+{
+    int e = sys_fsconfig(fs, SYS_FS_FD, "lowerdir+", NULL, o->n_below ? o->below[0] : o->lower);
+    if (sys_layer_by_path(e))
+        return name_layers_by_path(fs, o);
+    for (int i = 1; e == 0 && i <= o->n_below; i++)
+        e = sys_fsconfig(fs, SYS_FS_FD, "lowerdir+", NULL, i < o->n_below ? o->below[i] : o->lower);
+    if (e == 0)
+        e = sys_fsconfig(fs, SYS_FS_FD, "upperdir", NULL, o->upper);
+    return e < 0 ? e : sys_fsconfig(fs, SYS_FS_FD, "workdir", NULL, o->work);
+}
+
 /* A detached writable overlay; volatile, see above. The caller removes the mark in `work` later. */
 static int overlay_new(struct runner *r, const struct overlaid *o, unsigned attributes)
 {
     if (o->lower < 0 || o->upper < 0 || o->work < 0)
         return o->lower < 0 ? o->lower : o->upper < 0 ? o->upper : o->work;
     int e = forget_volatile(o->work);
-    for (int by_path = 0; e == 0 && by_path < 2; by_path++) {
-        own_fd int fs = sys_fsopen("overlay");
-        /* userxattr: the only overlayfs attributes that a user namespace may write; they are the user's own. */
-        e = fs < 0 ? fs : sys_fsconfig(fs, SYS_FS_FLAG, "userxattr", NULL, 0);
-        if (e == 0)
-            e = sys_fsconfig(fs, SYS_FS_FLAG, "volatile", NULL, 0);
-        if (e == 0)
-            e = by_path ? name_layers_by_path(fs, o) : name_layers(fs, o);
-        if (sys_layer_by_path(e) && !by_path) {
-            e = 0;
-            continue;
-        }
-        if (e == 0)
-            e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
-        if (e == 0)
-            e = sys_fsmount(fs, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | attributes);
+    own_fd int fs = e < 0 ? e : sys_fsopen("overlay");
+    /* userxattr: the only overlayfs attributes that a user namespace may write; they are the user's own. */
+    e = fs < 0 ? fs : sys_fsconfig(fs, SYS_FS_FLAG, "userxattr", NULL, 0);
+    if (e == 0)
+        e = sys_fsconfig(fs, SYS_FS_FLAG, "volatile", NULL, 0);
+    if (e == 0)
+        e = name_layers(fs, o);
+    if (e == 0)
+        e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
+    if (e == 0)
+        e = sys_fsmount(fs, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | attributes);
+    if (e >= 0)
+        fresh_or_done(r, &fs, false);
+    else
         done_with(r, &fs);
-        return e;
-    }
     return e;
 }
 
@@ -226,13 +222,10 @@ static void open_work(int work)
 }
 
 /* What comes after the mount of the workspace's layer. */
-static int workspace_prepared(struct runner *r, const struct step *s, int tree, int work)
+static int workspace_prepared(const struct runner *r, const struct step *s, int work)
 {
     open_work(work);
-    int e = hide_upper(step_text(r, s->b));
-    if (e == 0 && s->mode == OVERLAY_FRESH)
-        e = r->fresh = sys_fspick(tree);
-    return e < 0 ? e : 0;
+    return hide_upper(step_text(r, s->b));
 }
 
 /* As mounts of their own, so that the box reads in its mountinfo no name of theirs. */
@@ -267,7 +260,7 @@ int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree)
     if (tree < 0)
         return tree;
     const bool workspace = *text != 0; /* a name to hide it under */
-    e = workspace ? workspace_prepared(r, s, tree, work) : 0;
+    e = workspace ? workspace_prepared(r, s, work) : 0;
     /* A separate mount, because the one that `work` was opened through becomes read-only. */
     int later = workspace || e < 0 ? -1
                 : secret           ? sys_taken(&work)

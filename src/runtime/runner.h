@@ -64,6 +64,9 @@ int step_veil(struct runner *r, const struct step *s);
 int step_cover(struct runner *r, const struct step *s);
 /* COVER of the directory `place` (O_PATH); *ret_tree (or NULL) gets the mount that now covers it. */
 int cover(struct runner *r, const struct step *s, int place, int *ret_tree);
+/* Of an overlay that has been mounted, with no layer that can be written or with one: pinfold gets it, or it is done with. */
+enum { FRESH_READ_ONLY = 1 << 30 /* in runner.fresh, besides the descriptor */ };
+void fresh_or_done(struct runner *r, int *fs, bool read_only);
 /* layer.c */
 enum { FD_PATH = 32 };
 /* Writes "/proc/self/fd/N"; returns its end. */

@@ -427,7 +427,7 @@ static int run_step(struct runner *r, const struct step *s)
     return -EBADMSG;
 }
 
-uint32_t runner_room(const struct plan_image *plan)
+static uint32_t slots_of(const struct plan_image *plan)
 {
     const struct step *s = plan_steps(plan);
     uint32_t slots = 0, overlays = 0;
@@ -439,11 +439,33 @@ uint32_t runner_room(const struct plan_image *plan)
     return slots + overlays;
 }
 
+/* How many overlays the plan may mount. */
+static uint32_t fresh_room(const struct plan_image *plan)
+{
+    const struct step *s = plan_steps(plan);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->n_steps; i++)
+        n += s[i].kind == STEP_OVERLAY || s[i].kind == STEP_VEIL || s[i].kind == STEP_LAYER || s[i].kind == STEP_PART;
+    return n;
+}
+
+uint32_t runner_room(const struct plan_image *plan)
+{
+    return slots_of(plan) + fresh_room(plan);
+}
+
+void runner_freshens(struct runner *r, bool layers)
+{
+    r->fresh_room = fresh_room(r->plan);
+    r->fresh_layers = layers;
+}
+
 void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
 {
     *r = (struct runner){.plan = plan,
                          .slots = slots,
-                         .n_slots = runner_room(plan),
+                         .n_slots = slots_of(plan),
+                         .fresh = slots + slots_of(plan),
                          .host_proc = -1,
                          .notify = -1,
                          .egress = -1,
@@ -452,7 +474,6 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
                          .layer_dir = -1,
                          .layer_tree = -1,
                          .apart = -1,
-                         .fresh = -1,
                          .kept = {.dir = -1, .lock = -1, .keep_in = -1},
                          .command_ruleset = -1};
     for (uint32_t i = 0; i < r->n_slots; i++)
@@ -463,13 +484,13 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
    by one. */
 int steps_room(struct runner *r)
 {
-    const uint32_t most = sizeof r->done / sizeof *r->done;
+    const uint32_t most = sizeof r->done / sizeof *r->done, held = r->n_slots + r->fresh_room;
     struct sys_rlimit limit, raised;
     int e = sys_prlimit(RLIMIT_NOFILE, NULL, &limit);
     if (e < 0)
-        return r->n_slots < 200 ? 0 : e;
-    r->done_room = limit.soft >= r->n_slots + 64 + most ? most : 0;
-    if (r->n_slots < 200 || limit.soft >= r->n_slots + 64)
+        return held < 200 ? 0 : e;
+    r->done_room = limit.soft >= held + 64 + most ? most : 0;
+    if (held < 200 || limit.soft >= held + 64)
         return 0;
     raised = (struct sys_rlimit){limit.hard, limit.hard};
     e = sys_prlimit(RLIMIT_NOFILE, &raised, NULL);

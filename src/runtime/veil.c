@@ -241,32 +241,27 @@ static int overlay_by_path(int fs, const int *layers, int n)
     return sys_fsconfig(fs, SYS_FS_STRING, "lowerdir", text, 0);
 }
 
-/* Layers by descriptor, since Linux 6.13. */
-static int overlay_by_fd(int fs, const int *layers, int n)
-{
-    int e = 0;
-    for (int i = 0; e == 0 && i < n; i++)
-        e = sys_fsconfig(fs, SYS_FS_FD, "lowerdir+", NULL, layers[i]);
-    return e;
-}
-
-/* A detached read-only overlay of the layers, from the top. */
+/* A detached read-only overlay of the layers, from the top: by descriptor, since Linux 6.15. */
 static int overlay_lower(struct runner *r, const int *layers, int n, unsigned attributes)
 {
     own_fd int fs = sys_fsopen("overlay");
     if (fs < 0)
         return fs;
-    int e = overlay_by_fd(fs, layers, n);
-    if (sys_layer_by_path(e)) {
-        sys_drop(&fs);
-        fs = sys_fsopen("overlay");
-        e = fs < 0 ? fs : overlay_by_path(fs, layers, n);
-    }
+    int e = sys_fsconfig(fs, SYS_FS_FD, "lowerdir+", NULL, layers[0]);
+    if (sys_layer_by_path(
+            e)) /* in the same context, which is as it was: to free one makes the kernel wait for all processors */
+        e = overlay_by_path(fs, layers, n);
+    else
+        for (int i = 1; e == 0 && i < n; i++)
+            e = sys_fsconfig(fs, SYS_FS_FD, "lowerdir+", NULL, layers[i]);
     if (e == 0)
         e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
     if (e == 0)
         e = sys_fsmount(fs, attributes);
-    done_with(r, &fs);
+    if (e >= 0)
+        fresh_or_done(r, &fs, true);
+    else
+        done_with(r, &fs);
     return e;
 }
 

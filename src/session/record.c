@@ -35,6 +35,7 @@
     X(profile, "profile")                                                                                              \
     X(monitor, "monitor")                                                                                              \
     X(verifies, "verifies")                                                                                            \
+    X(reads, "reads")                                                                                                  \
     X(image, "image")                                                                                                  \
     X(layer, "layer")                                                                                                  \
     X(layer_name, "layer_name")                                                                                        \
@@ -177,6 +178,7 @@ int record_make(const struct session_place *p, const struct plan *plan, struct a
                            .tty = plan->policy->tty,
                            .monitor = plan->policy->monitor ? "yes" : "",
                            .verifies = plan->policy->git.verify == GIT_VERIFY_REQUIRED ? "yes" : "",
+                           .reads = plan->policy->workspace_read_only ? "yes" : "",
                            .hidden_once = replaced_watch(plan, mem),
                            .image = plan->facts->image ? plan->facts->image->id : ""};
     record_values(ret, plan->said ? plan->said : plan->policy, values);

@@ -51,6 +51,7 @@ struct record {
     struct asked_option *asked;
     size_t n_asked;
     const char *verifies; /* "yes": git.verify is `required`; or "" */
+    const char *reads;    /* "yes": the workspace is only read; or "" */
 };
 
 /* A record with this process as the owner of a session under `plan`, whose digests must exist. */

@@ -36,11 +36,11 @@ static int perform(struct pinfold_session *s, const struct doing *d, struct pinf
     struct err e = {0};
     int files, r = d->path ? 0 : err_say(&e, ERR_POLICY, "no path was given");
     for (bool again = false; r == 0; again = true) {
-        r = session_files(s, again, &files, &e);
+        r = session_files(s, d->path, again, &files, &e);
         if (r == 0) {
             r = d->work(files, d, &e);
             if (r != -ESTALE)
-                session_files_put_down(s);
+                session_files_put_down(s, d->path);
         }
         if (r != -ESTALE || again)
             break;

@@ -39,6 +39,7 @@ void loop_end_box(struct box *b)
     struct frame f = {.kind = FRAME_END};
     look_at_cpu(b);
     limits_release(&b->means);
+    fresh_end(b);
     box_send(b, &f);
     b->stage = STAGE_ENDING;
     b->deadline = now_us() + ENDING_PATIENCE_US;
@@ -294,10 +295,8 @@ static bool read_builder(struct box *b)
             inquiry_take(b, take_fd(&fd));
         else if (n == sizeof f.frame && f.frame.kind == FRAME_MOVES && fd >= 0)
             pass_moves(b, fd);
-        else if (n == sizeof f.frame && f.frame.kind == FRAME_FRESH && fd >= 0 && b->sessiond && !b->fresh_given) {
-            b->fresh = take_fd(&fd);
-            b->fresh_given = true;
-        }
+        else if (n == sizeof f.frame && f.frame.kind == FRAME_FRESH && fd >= 0)
+            fresh_take(b, take_fd(&fd), f.frame.a != 0);
     }
 }
 
@@ -476,6 +475,7 @@ static void gone(struct box *b)
         (void)read_control(b);
     if (b->started.builder >= 0)
         (void)read_builder(b);
+    fresh_end(b);
     b->stage = STAGE_GONE;
     b->deadline = NEVER;
     b->stop_deadline = NEVER;
@@ -575,6 +575,7 @@ static void serve(struct box *b, const struct pollfd p[SLOTS])
     if (b->stage != STAGE_GONE && (b->all_gone || p[SLOT_PIDFD].revents))
         gone(b);
     due(b, now);
+    fresh_awake(b, now);
 }
 
 static void idle(struct box *b)

@@ -323,9 +323,11 @@ struct box {
     struct means means;
     struct signals signals;
     enum stage stage;
-    int failed;       /* -errno of a verdict: the start failed */
-    bool fresh_given; /* `fresh` is a descriptor, see box_keep_fresh() */
-    int fresh;
+    int failed;          /* -errno of a verdict: the start failed */
+    struct fresh *fresh; /* what came with FRAME_FRESH, n_fresh of them, owned until fresh_end() */
+    size_t n_fresh;
+    bool fresh_lost;   /* one could not be taken */
+    uint64_t fresh_at; /* not before: fresh_awake() */
     uint64_t began, deadline /* timeout, then grace, then the builder's patience */;
     bool timed_out;
     size_t
@@ -360,6 +362,18 @@ struct box {
     struct inquiries inquiries;
     void *audit; /* struct audit_log, opened on the first event */
 };
+
+/* fresh.c */
+struct fresh {
+    int fs; /* fsopen(2) of a mounted overlay */
+    bool read_only;
+};
+/* Takes ownership of `fs`. */
+void fresh_take(struct box *b, int fs, bool read_only);
+/* This process is awake, and has done what there was to do. */
+void fresh_awake(struct box *b, uint64_t now);
+/* Before the end of the box, whose overlays then go with it. */
+void fresh_end(struct box *b);
 
 /* meanwhile.c */
 void meanwhile_begin(struct box *b);

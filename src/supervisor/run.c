@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "supervisor/network/live.h"
-#include "sys/mount.h"
 #include "user/umask.h"
 
 #define LASTING_US    1000000u /* from when on a command is no short one, however slow its start was */
@@ -263,6 +262,7 @@ static int box_live(struct box *b, struct box **ret_box, struct box_result *ret)
     if (ret_box)
         *ret_box = NULL;
     meanwhile_end(b);
+    fresh_end(b);
     if (b->spec)
         finish_own(b);
     else
@@ -312,24 +312,12 @@ int box_keep(const struct run_spec *spec, const struct box_sessiond *sessiond, s
     struct box b = {
         .spec = spec, .command = &none, .sessiond = sessiond, .limits = &spec->start.plan->policy->limits, .err = e};
     int r = box_live(&b, ret_box, ret);
-    if (b.fresh_given)
-        (void)close_fd(b.fresh);
     return r;
 }
 
 void box_keep_end(struct box *b)
 {
     loop_end_box(b);
-}
-
-/* The kernel drops the names it knows of a file system that is configured anew. */
-int box_keep_fresh(struct box *b, struct err *e)
-{
-    int no = b->fresh_given ? sys_fsconfig(b->fresh, SYS_FS_RECONFIGURE, NULL, NULL, 0) : 0;
-    if (no < 0)
-        return err_sys(e, ERR_SYSTEM, -no, "cannot look at the workspace below the session's layer again");
-    meanwhile_soon(b, now_us());
-    return 0;
 }
 
 int box_keep_files(struct box *b, int end)

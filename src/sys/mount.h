@@ -53,15 +53,10 @@ static inline int sys_fsconfig(int fs, unsigned what, const char *key, const voi
     return (int)sys_call(SYS_fsconfig, fs, what, key, value, aux, 0);
 }
 /* Whether overlayfs takes no layer by this descriptor, but by its path in /proc. It takes none before Linux 6.13 (before
-   6.5: EOPNOTSUPP), and none that only names (O_PATH: EBADF) before 6.15. */
+   6.5: EOPNOTSUPP), and none that only names (O_PATH: EBADF) before 6.15. All that is found before the context is changed. */
 static inline bool sys_layer_by_path(int e)
 {
     return e == -EINVAL || e == -EBADF || e == -EOPNOTSUPP;
-}
-/* To reconfigure what is mounted: `mount` is the mount's root. */
-static inline int sys_fspick(int mount)
-{
-    return (int)sys_call(SYS_fspick, mount, "", 1 | 8 /* FSPICK_CLOEXEC, FSPICK_EMPTY_PATH */, 0, 0, 0);
 }
 /* `attributes`: SYS_MOUNT_*. The mount is detached until sys_move_mount(). */
 static inline int sys_fsmount(int fs, unsigned attributes)

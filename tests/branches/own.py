@@ -247,6 +247,14 @@ def attacks(s, _hand):
     said = done.err.decode()
     assert re.search(r"'/.*/\.git/refs/heads/main' stays as it is \(git\.verify: required, .*\): commit " + bad[:12] + r" \(fix: bad\): the hook pre-commit failed with status 1; 1:FORBIDDEN; linter: x has a forbidden word; amend the commit", said), said
     assert re.search(r"\(No kind\): the hook commit-msg failed with status 3; the message needs a kind", said) and "WROTE" not in said, said
+    # What git says of an object that it would not make so, and of one that is missing.
+    odd = "t=$(git rev-parse main^{tree}); c=$(printf 'tree %s\\nparent %s\\nauthor x 0 +0000\\ncommitter x <x> 0 +0000\\n\\nfix: odd\\n' $t $(git rev-parse main) | git hash-object -t commit -w --literally --stdin); git update-ref refs/heads/main $c"
+    gone = "b=$(echo gone | git hash-object -w --stdin); c=$(git commit-tree -p main -m 'fix: gone' $(printf '100644 blob %s\\tgone\\n' $b | git mktree)); rm -f .git/objects/$(echo $b | sed 's,..,&/,'); git update-ref refs/heads/main $c; echo gone-$b"
+    for text, words in ((odd, r"git: object [0-9a-f]{40}: missingEmail"), (gone, r"git: [^;]*(?P<id>[0-9a-f]{40})")):
+        done = s.do(top, "run", "--", "sh", "-c", text)
+        found = re.search("its objects are not complete, or not as git would make them; " + words, done.text())
+        assert done.status != 0 or "gone-" in done.text(), done.said()
+        assert found and ("id" not in found.groupdict() or f"gone-{found['id']}" in done.text()), done.said()
     # A file that is kept open, mapped or has another name after the branch has moved changes nothing.
     done = pf.run([pf.PINFOLD, "run", "--json", "--", "sh", "-c", "cat >/tmp/help.py <<'E'\n" + HELP + f"E\npython3 /tmp/help.py kept {good} {bad}; python3 /tmp/help.py lock {bad}"], s.user, top, s.env)
     result = json.loads(done.out)

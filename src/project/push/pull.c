@@ -15,6 +15,25 @@
 #include "project/push/stage.h"
 #include "sys/process.h"
 
+enum { SAID_ROOM = 160 };
+
+/* The first of what these gits have said that is no advice, after "; ", or "". A box may have chosen some of the words. */
+static void read_said(int from, char ret[SAID_ROOM])
+{
+    char text[4096];
+    const ssize_t n = pread(from, text, sizeof text, 0);
+    ret[0] = 0;
+    for (struct str rest = {text, n > 0 ? (size_t)n : 0}; rest.n && !ret[0];) {
+        struct str line = str_until(&rest, '\n');
+        if (!str_starts(line, STR("fatal: ")) && !str_starts(line, STR("error: ")))
+            continue;
+        line = str_skip(line, STR("fatal: ").n);
+        snprintf(ret, SAID_ROOM, "; git: %.*s", (int)line.n, line.p);
+    }
+    for (char *at = ret; *at; at++)
+        *at = *at < ' ' || *at > '~' ? '?' : *at;
+}
+
 /* Has git pack what `in` says and unpack it into STORE, which computes every id anew. */
 static bool pull_pack(struct staging *s, const char *const *pack, const char *const *unpack, struct str in)
 {
@@ -23,11 +42,16 @@ static bool pull_pack(struct staging *s, const char *const *pack, const char *co
     if (given < 0 || fd_write_all(given, in.p, in.n) < 0 || lseek(given, 0, SEEK_SET) < 0 ||
         pipe2(pipe_of, O_CLOEXEC) < 0)
         return stage_refuse(s, "its objects cannot be kept: %s", strerror(errno));
-    pid_t from = push_git(pack, ".", given, pipe_of[1], -1), to = push_git(unpack, STORE, pipe_of[0], -1, -1);
+    auto_fd int said = sys_memory("said");
+    pid_t from = push_git(pack, ".", given, pipe_of[1], said), to = push_git(unpack, STORE, pipe_of[0], -1, said);
     (void)close(pipe_of[0]);
     (void)close(pipe_of[1]);
     const bool packed = push_wait(from) == 0, unpacked = push_wait(to) == 0;
-    return (packed && unpacked) || stage_refuse(s, "its objects are not complete, or not as git would make them");
+    if (packed && unpacked)
+        return true;
+    char why[SAID_ROOM];
+    read_said(said, why);
+    return stage_refuse(s, "its objects are not complete, or not as git would make them%s", why);
 }
 
 /* Older commits of what is known, or upstream's, are not listed: edges themselves, and what they come after is what hooks compare with. */

@@ -1,0 +1,83 @@
+/*
+ * What the host changes below an overlay, a mask or a layer, is not seen for names that the kernel has looked up in it. It drops the
+ * names that nobody holds when the file system is configured anew, for which pinfold has its fsopen(2) (FRAME_FRESH):
+ *
+ *     in a session        before each command, job and file call, of all overlays (box_keep_fresh())
+ *     besides, and in a   of masks, when this process is awake for another reason, at most once a second: while a program
+ *     box on a terminal   writes to its terminal, uses the network or is refused something. An idle box wakes nobody for it
+ *
+ * A name that is looked up anew goes through all layers of its mask: nothing hidden shows.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/fd.h"
+#include "supervisor/parts.h"
+#include "sys/mount.h"
+
+#define EVERY_US 1000000u
+#define SHARE    50u /* at most this part of the time */
+#define MOST                                                                                                           \
+    512u /* more than a plan has masks, caches and layers; the guard, which reads what a box writes, cannot have them grow */
+
+void fresh_take(struct box *b, int fs, bool read_only)
+{
+    const bool wanted = b->stage < STAGE_ENDING && b->n_fresh < MOST;
+    struct fresh *more = wanted ? realloc(b->fresh, (b->n_fresh + 1) * sizeof *more) : NULL;
+    if (!more) {
+        b->fresh_lost = true;
+        (void)close_fd(fs);
+        return;
+    }
+    b->fresh = more;
+    b->fresh[b->n_fresh++] = (struct fresh){.fs = fs, .read_only = read_only};
+    b->fresh_at = now_us() + EVERY_US;
+}
+
+/*
+ * The last one first: it holds names of those that it lies on. Without the word "ro" a mask would be made writable, which overlayfs refuses
+ * (EROFS) where it has no layer for that.
+ */
+static int look(const struct box *b, bool masks_alone)
+{
+    int no = 0;
+    for (size_t i = b->n_fresh; no == 0 && i-- > 0;) {
+        const struct fresh *f = b->fresh + i;
+        if (masks_alone && !f->read_only)
+            continue;
+        no = f->read_only ? sys_fsconfig(f->fs, SYS_FS_FLAG, "ro", NULL, 0) : 0;
+        no = no < 0 ? no : sys_fsconfig(f->fs, SYS_FS_RECONFIGURE, NULL, NULL, 0);
+    }
+    return no;
+}
+
+int box_keep_fresh(struct box *b, struct err *e)
+{
+    const int no = b->fresh_lost ? -ENOMEM : look(b, false);
+    const uint64_t now = now_us();
+    if (no < 0)
+        return err_sys(e, ERR_SYSTEM, -no,
+                       "cannot look at the host's files again, below the session's masks and layers");
+    b->fresh_at = now + EVERY_US;
+    meanwhile_soon(b, now);
+    return 0;
+}
+
+void fresh_awake(struct box *b, uint64_t now)
+{
+    if (!b->n_fresh || b->fresh_at > now || b->stage >= STAGE_ENDING)
+        return;
+    const int no = look(b, true);
+    const uint64_t end = now_us(), wait = (end - now) * SHARE;
+    b->fresh_at = end + (wait > EVERY_US ? wait : EVERY_US);
+    if (no < 0 && !b->sessiond) /* a session says so with its next command */
+        fresh_end(b);
+}
+
+void fresh_end(struct box *b)
+{
+    while (b->n_fresh)
+        (void)close_fd(b->fresh[--b->n_fresh].fs);
+    free(b->fresh);
+    b->fresh = NULL;
+}

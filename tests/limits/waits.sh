@@ -1,0 +1,72 @@
+#!/bin/sh
+# How often a start makes the kernel wait for all processors (RCU), counted by the kernel's own function tracer in a machine of its own
+# (guest.sh, as root). A wait counts if it comes before pinfold's end and before that of the process that waits: the rest is in nobody's way. Lines of TAP.
+#     waits.sh PINFOLD
+set -u
+pinfold=$1
+at=/sys/kernel/tracing
+number=0
+mkdir -p $at /root/work
+[ -e $at/trace ] || mount -t tracefs tracefs $at || exit 1
+export HOME=/root
+cd /root/work || exit 1
+
+echo 'synchronize_rcu_expedited synchronize_rcu synchronize_srcu synchronize_srcu_expedited' >$at/set_ftrace_filter || exit 1
+echo function >$at/current_tracer || exit 1
+echo 1 >$at/events/sched/sched_process_exit/enable || exit 1
+
+say() { # whether, name, why
+    number=$((number + 1))
+    if [ "$1" = 0 ]; then
+        echo "ok $number - $2"
+    else
+        echo "not ok $number - $2"
+        echo "# $3"
+    fi
+}
+
+# COMMAND..., a start that counts: leaves its waits before the end of its first process in $seen, a line each.
+trace() {
+    echo 0 >$at/tracing_on
+    echo >$at/trace
+    sh -c 'echo 1 >/sys/kernel/tracing/tracing_on; echo $$ >/root/pid; exec "$@"' sh "$@" >/root/out 2>&1
+    ended=$?
+    echo 0 >$at/tracing_on
+    pid=$(cat /root/pid)
+    seen=$(awk -v pid="$pid" '
+        /sched_process_exit:/ {
+            for (i = 5; i <= NF; i++) if ($i ~ /^pid=/) gone = substr($i, 5)
+            if (gone == pid) exit
+            ends[gone] = 1
+            next
+        }
+        /synchronize_/ {
+            who = $1
+            sub(/.*-/, "", who)
+            if ($1 !~ /^kworker/ && !(who in ends)) { sub(/^ */, ""); print }
+        }' $at/trace)
+}
+
+# An unmount waits for certain.
+trace umount -l /dev/shm
+[ "$(echo "$seen" | grep -c synchronize_rcu)" -ge 1 ]
+say $? the-tracer-counts "nothing seen of an unmount: $(head -n 30 $at/trace)"
+
+most() { # name, the most, command...
+    name=$1 most=$2
+    shift 2
+    "$@" >/root/out 2>&1 # what is made once
+    sleep 1
+    trace "$@"
+    [ $ended = 0 ] && [ "$(echo "$seen" | grep -c expedited)" -le "$most" ] && ! echo "$seen" | grep synchronize | grep -qv expedited
+    say $? "$name" "status $ended, at most $most: $seen; $(cat /root/out)"
+    echo "# $name: $(echo "$seen" | tr -s ' ' | cut -d ' ' -f 1,5- | sort | uniq -c | tr -s ' ' | tr '\n' ';')"
+}
+most default 3 "$pinfold" run -- true
+most guarded-file 3 "$pinfold" run -- touch x
+most copy-on-write 3 "$pinfold" run --cow -- true
+most egress 3 "$pinfold" run --allow example.org -- true
+"$pinfold" session start s >/root/out 2>&1
+most exec 0 "$pinfold" exec s -- true
+"$pinfold" session rm s >/root/out 2>&1
+echo "1..$number"
