@@ -84,7 +84,7 @@ static const char *below_base(struct arena *mem, const char *base)
 }
 
 /* 0 or why not, above all -ELOOP: it is over a link. */
-static int look_at(const char *path)
+static int errno_at(const char *path)
 {
     auto_fd int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
     return fd < 0 ? fd : 0;
@@ -92,7 +92,7 @@ static int look_at(const char *path)
 
 static bool is_over_link(const char *path)
 {
-    return look_at(path) == -ELOOP;
+    return errno_at(path) == -ELOOP;
 }
 
 /* One that does not exist is fine, and is never made; a box could have none in place of a file (/dev/null of services). */
@@ -128,7 +128,7 @@ static int find_own(struct arena *mem, const char **ret_home, const char **ret_s
         return r;
     const char *base = base_directory(mem, "XDG_STATE_HOME", home, ".local/state"), *state = below_base(mem, base);
     const bool apart = state && !path_at_or_below(base, home);
-    const int look = !state || apart ? 0 : look_at(state);
+    const int look = !state || apart ? 0 : errno_at(state);
     if ((apart || look == -ENOTDIR) && (r = check_home(home, e)) < 0)
         return r;
     if (apart || look == -ELOOP) {

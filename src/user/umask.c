@@ -1,3 +1,4 @@
+/* The umask of the caller, and the one that pinfold has for itself. */
 #include "user/umask.h"
 
 #include <sys/stat.h>
