@@ -120,7 +120,9 @@ struct veil {
     const char *dir;
     uint32_t region, origin;
     size_t first, n;
-    bool cover;
+    uint32_t
+        slot; /* apart: of the directory's own mount, below this mask and above that of the directories around it */
+    bool cover, apart;
 };
 
 struct guard_line {

@@ -34,6 +34,13 @@ static int emit_stubs(struct making *m, const struct veil *v)
 
 static int emit_veil(struct making *m, const struct veil *v)
 {
+    struct step *own = v->apart ? image_path(&m->image, STEP_ATTACH, v->dir, v->origin) : NULL;
+    if (own) {
+        own->b = v->slot;
+        own->flags = OPEN | STEP_RDONLY;
+    } else if (v->apart) {
+        return no_memory(m);
+    }
     struct step *s = image_path(&m->image, v->cover ? STEP_COVER : STEP_VEIL, v->dir, v->origin);
     if (!s)
         return no_memory(m);
@@ -70,6 +77,14 @@ static int emit_sources(struct making *m)
         if (!s)
             return no_memory(m);
         s->b = p->slot;
+    }
+    for (size_t i = 0; i < m->n_veils; i++) {
+        const struct veil *v = &m->veils[i];
+        struct step *s = v->apart ? image_path(&m->image, STEP_SOURCE, v->dir, v->origin) : NULL;
+        if (v->apart && !s)
+            return no_memory(m);
+        if (s)
+            s->b = v->slot;
     }
     const bool bound = m->linked && !secret_caches(m); /* linked_caches_step() */
     struct step *s = bound ? image_path(&m->image, STEP_SOURCE, m->linked, m->linked_origin) : NULL;

@@ -283,7 +283,8 @@ int read_whole(struct arena *mem, const char *path, size_t max, enum file_trust 
                struct str *ret, struct err *e)
 {
     /* O_NONBLOCK: a FIFO must not hold us; it is refused below. */
-    auto_fd int fd = no_links ? open_no_links(path) : open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    auto_fd int fd =
+        no_links ? open_no_links(path) : openat(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     int no = no_links ? -fd : errno;
 
     if (fd < 0 && optional && (no == ENOENT || no == ENOTDIR))
@@ -295,12 +296,17 @@ int read_whole(struct arena *mem, const char *path, size_t max, enum file_trust 
     return read_open(mem, fd, path, max, trust, ret, e);
 }
 
-/* What was judged is opened once more by its descriptor, so nobody can put another file in its place meanwhile. */
+/* Where no link is on the way there is nothing to judge, so it is opened at once. What was judged is opened once more by its
+   descriptor, so nobody can put another file in its place meanwhile. */
 int read_named(struct arena *mem, const char *state, const char *what, const char *path, size_t max,
                enum file_trust trust, struct str *ret, struct err *e)
 {
     char itself[32];
     auto_fd int found = -1;
+    auto_fd int plain =
+        sys_openat2(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    if (plain >= 0)
+        return read_open(mem, plain, path, max, trust, ret, e);
     int r = world_judge(state, what, path, NULL, &found, e);
     if (r < 0)
         return r;

@@ -528,15 +528,20 @@ static void give_fresh(struct builder *b)
     r->n_fresh = 0;
 }
 
-_Noreturn void builder_run(struct builder *b)
+static void begin_runner(struct builder *b)
 {
-    int init = -1, e;
     if (b->stacks)
         b->runner.kept.index = (void *)(b->stacks + KEPT_AT);
     if (!b->job.argv || b->job.tty) /* a session, or what lasts long, and whose terminal often wakes pinfold */
         runner_freshens(&b->runner, !b->job.argv);
     if (!b->runner.oom_bytes)
         builder_raise_score(b);
+}
+
+_Noreturn void builder_run(struct builder *b)
+{
+    int init = -1, e;
+    begin_runner(b);
     e = give_namespaces(b);
     if (e < 0)
         builder_give_up(b, WHERE_CHILD, e);

@@ -21,6 +21,10 @@
  * holds a shared lock on the index, and only who gets an exclusive one removes layers; those in use are renamed, which
  * changes nothing for the box. KEY may be searched, not read or written, so that `rm -rf /tmp/...` by its owner removes nothing in it. Boxes that
  * last, sessions and those at a terminal, make layers of their own (backends/native/native.c).
+ *
+ * Mounts come and go below a masked directory (a container engine's), and no overlay can be over one. Two changes are made to an index
+ * in its place, each by one write: that mounts are to be looked for before its layers are used (`asks`), and that it is good for nothing
+ * because it lacks a mask that could be made (`bytes`). Whoever reads it meanwhile reads the one or the other.
  */
 #include "runtime/kept_masks.h"
 #include "base/str.h"
@@ -30,7 +34,7 @@
 #define OLD ".old-" /* and a pid: layers that were in use when others took their name */
 enum { KEEP_AT_MOST = 64 /* directories KEY */, SET_BACK = 2 /* seconds */, PATH = 4096, NAME_ROOM = 40 };
 enum { MAY_BE_SEARCHED = 0111, LOCK_SHARED = 1 | 4, LOCK_ALONE = 2 | 4 /* LOCK_NB */ };
-static const char mark[8] = "masks 2";
+static const char mark[8] = "masks 3";
 
 enum kept_kind { SEEN_DIR, SEEN_MISSING, SEEN_CLOSED, OWN, MADE };
 struct kept_record {
@@ -45,6 +49,7 @@ struct kept_record {
 struct kept_index {
     char mark[8];
     uint32_t bytes, lost; /* lost: it has no room for all */
+    uint64_t asks;        /* a mount was found where there was none when they were made: look before each use */
     _Alignas(8) char records[];
 };
 _Static_assert(sizeof(struct kept_index) % 8 == 0, "records are aligned");
@@ -229,6 +234,7 @@ void kept_begin(struct runner *r)
     memcpy(k->index->mark, mark, sizeof mark);
     k->index->bytes = sizeof *k->index;
     k->index->lost = 0;
+    k->index->asks = 0;
 }
 
 /* ---- in BUILD ---- */
@@ -243,7 +249,7 @@ bool kept_layers(struct runner *r, int *ret_points, int *ret_whiteouts)
 {
     const struct kept_index *x = r->kept.index;
     char points[NAME_ROOM], whiteouts[NAME_ROOM];
-    bool some = false; /* none: when these were kept, this mask was left out (only_optional()) */
+    bool some = false; /* none: when these were kept, this mask could not be made */
     if (r->kept.dir < 0)
         return false;
     layer_name(points, r->kept.veil, false);
@@ -263,6 +269,45 @@ bool kept_layers(struct runner *r, int *ret_points, int *ret_whiteouts)
         some = true;
     }
     return some;
+}
+
+bool kept_has(const struct runner *r)
+{
+    const struct kept_index *x = r->kept.index;
+    for (uint32_t at = sizeof *x; r->kept.dir >= 0 && at < x->bytes; at += record_at(x, at)->bytes) {
+        if (record_at(x, at)->kind == MADE && record_at(x, at)->veil == r->kept.veil)
+            return true;
+    }
+    return false;
+}
+
+bool kept_asks(const struct runner *r)
+{
+    return r->kept.index->asks != 0;
+}
+
+/* By a clone of the mount, which is writable although the root is not by now. Others may read the index meanwhile. */
+static void kept_change(const struct runner *r, const void *bytes, size_t n, size_t at)
+{
+    struct sys_mount_attr writable = {.clear = SYS_MOUNT_RDONLY};
+    own_fd int tree = sys_open_tree(r->kept.dir, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);
+    int e = tree < 0 ? tree : sys_mount_setattr(tree, "", SYS_AT_EMPTY_PATH, &writable);
+    own_fd int index = e < 0 ? e : sys_openat(tree, "index", O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (index >= 0)
+        (void)sys_pwrite(index, bytes, n, at);
+}
+
+void kept_ask(struct runner *r)
+{
+    r->kept.index->asks = 1;
+    kept_change(r, &r->kept.index->asks, sizeof r->kept.index->asks, offsetof(struct kept_index, asks));
+}
+
+void kept_lacks(struct runner *r)
+{
+    static const uint32_t none = 0;
+    if (r->kept.dir >= 0)
+        kept_change(r, &none, sizeof none, offsetof(struct kept_index, bytes));
 }
 
 /* ---- afterwards ---- */

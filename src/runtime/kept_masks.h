@@ -6,6 +6,12 @@
 void kept_begin(struct runner *r);
 /* The kept layers of the present mask (r->kept.veil), owned; -1 for one that it does not have. False: make them. */
 bool kept_layers(struct runner *r, int *ret_points, int *ret_whiteouts);
+/* Whether it has some, and whether mounts below what it masks must be looked for before they are used; from now on. */
+bool kept_has(const struct runner *r);
+bool kept_asks(const struct runner *r);
+void kept_ask(struct runner *r);
+/* It could be made, but when the others were kept it could not: the next start is to make and keep all. */
+void kept_lacks(struct runner *r);
 /* Notes while layers are made. `path` has `n` bytes and is below the masked directory, "" itself. A directory to which
    mode_like() gives `mode`: */
 void kept_saw(struct runner *r, const char *path, size_t n, unsigned mode);

@@ -298,12 +298,7 @@ static int kept_mask(struct runner *r, int place)
 
 static int veil(struct runner *r, const struct step *s, int place)
 {
-    own_fd int tree = kept_mask(r, place);
-    int e = tree >= 0 ? attach(tree, place) : own_begin(r);
-    if (tree >= 0) {
-        done_with(r, &tree);
-        return e;
-    }
+    int e = own_begin(r);
     if (e < 0)
         return e;
     own_fd int points = -1, whiteouts = -1;
@@ -312,7 +307,7 @@ static int veil(struct runner *r, const struct step *s, int place)
         e = layer_new(r, s, place, true, &whiteouts);
     if (e < 0 || (points < 0 && whiteouts < 0))
         return e;
-    tree = mask_of(r, points, whiteouts, place);
+    own_fd int tree = mask_of(r, points, whiteouts, place);
     if (tree == -EINVAL && own_show(r) == 0) /* before Linux 6.15 layers must be attached somewhere */
         tree = mask_of(r, points, whiteouts, place);
     return tree < 0 ? tree : attach(tree, place);
@@ -328,14 +323,39 @@ static bool only_optional(const struct step *s)
     return true;
 }
 
-/* An overlay needs a clone of its directory alone, which the kernel refuses for the same reason. That costs a call; an
-   overlay that fails costs a superblock and a wait for all processors. */
+/* An overlay needs a clone of its directory alone, which the kernel refuses for the same reason. That costs a call and,
+   when it is dropped, a wait for all processors; an overlay that fails costs a superblock besides, and its stubs. */
 static bool has_mounts_below(int place)
 {
     own_fd int tree = sys_open_tree(place, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);
     if (tree >= 0)
         (void)sys_taken(&tree); /* dropping it makes the kernel wait: later, with all others */
     return tree == -EINVAL;
+}
+
+/*
+ * Whether the mask is to be made in vain is asked before its stubs are. Where stubs are kept it is not, because then there were no
+ * mounts below when they were made; if there are by now, the kept layers say from then on that it is to be asked.
+ */
+static int mask(struct runner *r, const struct step *s, int place)
+{
+    const bool kept = kept_has(r);
+    if ((!kept || kept_asks(r)) && has_mounts_below(place))
+        return -EXDEV;
+    own_fd int tree = kept ? kept_mask(r, place) : -ENOENT;
+    if (tree >= 0) {
+        int e = attach(tree, place);
+        done_with(r, &tree);
+        return e;
+    }
+    if (kept && tree == -EINVAL && !kept_asks(r) && has_mounts_below(place)) {
+        kept_ask(r);
+        return -EXDEV;
+    }
+    int e = veil(r, s, place);
+    if (e == 0 && !kept)
+        kept_lacks(r);
+    return e;
 }
 
 int step_veil(struct runner *r, const struct step *s)
@@ -346,14 +366,13 @@ int step_veil(struct runner *r, const struct step *s)
     r->kept.veil = 0;
     for (const struct step *before = plan_steps(r->plan); before < s; before++)
         r->kept.veil += before->kind == STEP_VEIL;
-    if (only_optional(s) && has_mounts_below(place))
-        return 0;
-    int e = veil(r, s, place);
+    int e = mask(r, s, place);
     switch (e) {
     case 0:
         done_with(r, &place);
         return 0;
-    case -EINVAL: /* mounts below, or too deep */
+    case -EXDEV:  /* mounts below */
+    case -EINVAL: /* too deep */
     case -ENODEV: /* no overlayfs in this kernel */
     case -EPERM:
     case -EACCES:
@@ -396,7 +415,7 @@ static enum veil_verdict judge(const struct runner *r, const struct step *s, str
     return v;
 }
 
-static int bind_entry(int from, int to, const struct sys_dirent *d)
+static int bind_entry(struct runner *r, int from, int to, const struct sys_dirent *d)
 {
     unsigned type = d->type;
     if (type == 0 /* DT_UNKNOWN */ || type == 10 /* DT_LNK */) {
@@ -423,6 +442,8 @@ static int bind_entry(int from, int to, const struct sys_dirent *d)
     int e = type == 4 ? sys_mkdirat(to, d->name, 0755) : sys_mknodat(to, d->name, S_IFREG | 0644, 0);
     if (e == 0)
         e = sys_move_mount(tree, "", to, d->name, SYS_MOVE_FROM_EMPTY);
+    if (e == 0)
+        done_with(r, &tree);
     /* Removed since it was cloned: remove its mount point, too. */
     return e == -ENOENT ? sys_unlinkat(to, d->name, type == 4 ? AT_REMOVEDIR : 0) : e;
 }
@@ -444,55 +465,93 @@ static int cover_one(struct runner *r, const struct step *s, const struct veil_p
     while ((d = sys_next_entry(&all))) {
         if (judge(r, s, (struct str){p->prefix, p->n}, str_of(d->name)) != BIND)
             continue;
-        int e = bind_entry(p->from, p->to, d);
+        int e = bind_entry(r, p->from, p->to, d);
         if (e < 0)
             return e;
     }
     return all.no;
 }
 
+/* A cover being filled. As in a mask, successive stubs mostly share a directory. */
+struct cover_at {
+    const struct veil_place *top;
+    const char *parent; /* the last stub's path: its first `n` bytes name its directory, which both are open at */
+    size_t n;
+    int from, to; /* those of `top` if n is 0 */
+};
+
+static void cover_leave(struct runner *r, struct cover_at *c)
+{
+    if (c->from != c->top->from)
+        done_with(r, &c->from);
+    if (c->to != c->top->to)
+        done_with(r, &c->to);
+    c->from = c->top->from;
+    c->to = c->top->to;
+    c->n = 0;
+}
+
+/* Descends into the directory `path` of `n` bytes, whose last component is `name`, covering it if that was not done. */
+static int cover_descend(struct runner *r, const struct step *s, struct cover_at *c, const char *path, size_t n,
+                         const char *name, int below)
+{
+    struct veil_place p = {.prefix = "", .n = n};
+    int e = below < 0 ? sys_mkdirat(c->to, name, 0755) : mkdir_like(r, c->to, name, below, &(unsigned){0});
+    int next = open_below(c->to, name);
+    if (c->from != c->top->from)
+        done_with(r, &c->from);
+    c->from = below;
+    if (next < 0)
+        return next;
+    if (c->to != c->top->to)
+        done_with(r, &c->to);
+    c->to = next;
+    if (e < 0)
+        return e == -EEXIST ? 0 : e;
+    if (n >= sizeof p.prefix)
+        return -ENAMETOOLONG;
+    __builtin_memcpy(p.prefix, path, n);
+    p.from = below;
+    p.to = next;
+    e = below < 0 ? 0 : cover_one(r, s, &p);
+    return e == -EEXIST ? 0 : e;
+}
+
 /* Directories on the path to the stub `path` are covered, too, each when its first stub needs it. A missing one is
    created for stubs that must exist, and stays missing otherwise. */
 static int cover_stub(struct runner *r, const struct step *s, const char *path, unsigned stub, const char *text,
-                      const struct veil_place *top)
+                      struct cover_at *c)
 {
     char name[NAME_BYTES];
-    struct veil_place p = {.prefix = "", .n = 0};
-    own_fd int from = sys_fcntl(top->from, F_DUPFD_CLOEXEC, 0);
-    own_fd int to = sys_fcntl(top->to, F_DUPFD_CLOEXEC, 0);
-    if (from < 0 || to < 0)
-        return from < 0 ? from : to;
-    for (const char *rest = path;;) {
-        if (!component(&rest, name))
-            return -EINVAL;
-        if (!*rest)
-            return stub == STUB_ABSENT ? 0 : make_last(to, name, stub, text);
-        int below = from < 0 ? -ENOENT : open_below(from, name);
-        if (below < 0 && !NOT_THERE(below) && !UNREADABLE(below))
-            return below;
-        if (below < 0 && (stub == STUB_ABSENT || UNREADABLE(below)))
-            return 0;
-        sys_drop(&from);
-        from = below < 0 ? -1 : below;
-        int e = from < 0 ? sys_mkdirat(to, name, 0755) : mkdir_like(r, to, name, from, &(unsigned){0});
-        int next = open_below(to, name);
-        if (next < 0)
-            return next;
-        sys_drop(&to);
-        to = next;
-        if (e < 0 && e != -EEXIST)
-            return e;
-        p.n = (size_t)(rest - path);
-        if (p.n >= sizeof p.prefix)
-            return -ENAMETOOLONG;
-        __builtin_memcpy(p.prefix, path, p.n);
-        p.from = from;
-        p.to = to;
-        if (e == 0 && from >= 0)
-            e = cover_one(r, s, &p);
-        if (e < 0 && e != -EEXIST)
-            return e;
+    size_t n = 0;
+    for (size_t i = 0; path[i]; i++) {
+        if (path[i] == '/')
+            n = i;
     }
+    const char *rest = path;
+    if (n != c->n || (n && __builtin_memcmp(path, c->parent, n) != 0)) {
+        cover_leave(r, c);
+        while (rest < path + n) {
+            if (!component(&rest, name))
+                return -EINVAL;
+            int below = c->from < 0 ? -ENOENT : open_below(c->from, name);
+            if (below < 0 && !NOT_THERE(below) && !UNREADABLE(below))
+                return below;
+            if (below < 0 && (stub == STUB_ABSENT || UNREADABLE(below))) {
+                cover_leave(r, c);
+                return 0;
+            }
+            int e = cover_descend(r, s, c, path, (size_t)(rest - path), name, below < 0 ? -1 : below);
+            if (e < 0)
+                return e;
+        }
+        c->parent = path;
+        c->n = n;
+    }
+    rest = path + n + (n > 0);
+    if (!component(&rest, name) || *rest)
+        return -EINVAL;
+    return stub == STUB_ABSENT ? 0 : make_last(c->to, name, stub, text);
 }
 
 int cover(struct runner *r, const struct step *s, int place, int *ret_tree)
@@ -511,13 +570,15 @@ int cover(struct runner *r, const struct step *s, int place, int *ret_tree)
         return tree;
     e = attach(tree, place);
     struct veil_place top = {.from = place, .to = tree, .prefix = "", .n = 0};
+    struct cover_at at = {.top = &top, .from = place, .to = tree};
     if (e == 0)
         e = cover_one(r, s, &top);
     for (uint32_t i = 0; e == 0 && i < s->b; i++) {
         const struct step *stub = s + 1 + i;
         r->failed = first + i;
-        e = cover_stub(r, s, step_text(r, stub->a), stub->mode, step_text(r, stub->b), &top);
+        e = cover_stub(r, s, step_text(r, stub->a), stub->mode, step_text(r, stub->b), &at);
     }
+    cover_leave(r, &at);
     if (e < 0)
         return e;
     r->failed = first - 1;

@@ -16,9 +16,9 @@
 #include "sys/mount.h"
 
 #define EVERY_US 1000000u
-#define SHARE    50u /* at most this part of the time */
-#define MOST                                                                                                           \
-    512u /* more than a plan has masks, caches and layers; the guard, which reads what a box writes, cannot have them grow */
+#define PART     50u /* at most one of so many parts of the time */
+/* More than a plan has masks, caches and layers; the guard, which reads what a box writes, cannot have them grow. */
+#define MOST 512u
 
 void fresh_take(struct box *b, int fs, bool read_only)
 {
@@ -38,7 +38,7 @@ void fresh_take(struct box *b, int fs, bool read_only)
  * The last one first: it holds names of those that it lies on. Without the word "ro" a mask would be made writable, which overlayfs refuses
  * (EROFS) where it has no layer for that.
  */
-static int look(const struct box *b, bool masks_alone)
+static int look_anew(const struct box *b, bool masks_alone)
 {
     int no = 0;
     for (size_t i = b->n_fresh; no == 0 && i-- > 0;) {
@@ -53,7 +53,7 @@ static int look(const struct box *b, bool masks_alone)
 
 int box_keep_fresh(struct box *b, struct err *e)
 {
-    const int no = b->fresh_lost ? -ENOMEM : look(b, false);
+    const int no = b->fresh_lost ? -ENOMEM : look_anew(b, false);
     const uint64_t now = now_us();
     if (no < 0)
         return err_sys(e, ERR_SYSTEM, -no,
@@ -65,10 +65,10 @@ int box_keep_fresh(struct box *b, struct err *e)
 
 void fresh_awake(struct box *b, uint64_t now)
 {
-    if (!b->n_fresh || b->fresh_at > now || b->stage >= STAGE_ENDING)
+    if (!b->n_fresh || b->fresh_at > now || b->stage >= STAGE_ENDING || b->last_words)
         return;
-    const int no = look(b, true);
-    const uint64_t end = now_us(), wait = (end - now) * SHARE;
+    const int no = look_anew(b, true);
+    const uint64_t end = now_us(), wait = (end - now) * PART;
     b->fresh_at = end + (wait > EVERY_US ? wait : EVERY_US);
     if (no < 0 && !b->sessiond) /* a session says so with its next command */
         fresh_end(b);

@@ -113,7 +113,7 @@ static char *own_stat(int pid, char *text, size_t room)
         snprintf(path, sizeof path, "/proc/%d/stat", pid);
     else
         snprintf(path, sizeof path, "/proc/self/stat");
-    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    auto_fd int fd = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC); /* musl's open() has another call for O_CLOEXEC */
     ssize_t n = fd < 0 ? 0 : read(fd, text, room - 1);
     text[n > 0 ? n : 0] = 0;
     return strrchr(text, ')'); /* the name before may contain anything */

@@ -4,6 +4,10 @@
  * that would be inside it, because overlays can be stacked only twice (FILESYSTEM_MAX_STACK_DEPTH of the kernel).
  * Covers contain only names of their own level: other entries are bound as they are.
  *
+ * The home directory's mask stays apart from that of a directory around it (/var/lib and /var/lib/jenkins), where mounts are more
+ * likely: there it would be left out, or be a cover in which all names of the home have to be made. So that overlays are not stacked,
+ * the home has a mount of its own on the outer mask, and its own mask is over that.
+ *
  * The root directory cannot be masked (an overlay shows no mounts below its lower directory): if a name in it is needed
  * or must be hidden, an empty root with everything bound into it replaces it.
  */
@@ -141,6 +145,18 @@ static int by_veil(const void *a, const void *b)
     return path_order((*x)->dir, (*y)->dir);
 }
 
+/* Only the native engine makes all mounts itself. */
+static bool can_be_apart(const struct making *m, const struct veil *v, const struct veil *outer)
+{
+    return outer && !v->cover && v->region == 0 && outer->region == 0 && m->home && strcmp(v->dir, m->home) == 0 &&
+           path_below(v->dir, outer->dir) && !m->facts->tool && strcmp(m->facts->engine, "native") == 0;
+}
+
+static bool takes_over(const struct veil *outer, const struct veil *v)
+{
+    return outer && outer->region == v->region && path_at_or_below(v->dir, outer->dir) && !v->cover;
+}
+
 /* The directories to mask: those of stubs and patterns, except those inside another one. */
 static int choose_veils(struct making *m, bool overlay)
 {
@@ -162,15 +178,21 @@ static int choose_veils(struct making *m, bool overlay)
     m->veils = arena_zero(m->mem, (n + 1) * sizeof *m->veils);
     if (!m->veils)
         return no_memory(m);
-    const struct veil *outer = NULL; /* the last overlay: takes over what is inside it */
+    const struct veil *outer = NULL,
+                      *home = NULL; /* the last overlay, which takes over what is inside it; one apart in it */
     for (size_t i = 0; i < n; i++) {
         const struct veil *v = by[i], *last = kept ? &m->veils[kept - 1] : NULL;
         if (last && last->region == v->region && strcmp(last->dir, v->dir) == 0)
             continue;
-        if (outer && outer->region == v->region && path_at_or_below(v->dir, outer->dir) && !v->cover)
+        const bool apart = can_be_apart(m, v, outer);
+        if (!apart && (takes_over(outer, v) || takes_over(home, v)))
             continue;
         m->veils[kept] = *v;
-        if (!v->cover)
+        m->veils[kept].apart = apart;
+        m->veils[kept].slot = apart ? m->n_slots++ : 0;
+        if (apart)
+            home = &m->veils[kept];
+        else if (!v->cover)
             outer = &m->veils[kept];
         kept++;
     }
