@@ -223,7 +223,7 @@ static int make_session(int to, const char *id, struct str from, const char *cwd
     if (no == 0)
         no = agent_file_put(dir, EVENTS, buf_cstr(&lines->text), lines->text.n);
     if (no == 0)
-        no = sys_renameat2(to, temp, to, id, RENAME_NOREPLACE);
+        no = sys_rename_new(to, temp, to, id);
     if (no < 0 && dir >= 0) { /* the other side has made it meanwhile, or the disk is full */
         (void)unlinkat(dir, ABOUT, 0);
         (void)unlinkat(dir, EVENTS, 0);

@@ -54,11 +54,14 @@ static bool namespace_refused(const struct plan *p, uint32_t where, int no)
     return kind == STEP_ROOT || kind == STEP_ROOT_EMPTY || kind == STEP_ENTER || kind == STEP_PROC;
 }
 
-/* Whether a name finds files in capitals and small letters there (ext4 and others, chattr +F). */
+/* Whether a name finds files in capitals and small letters there (FAT, exFAT; ext4 and others, chattr +F). */
 static bool folds_case(const char *path)
 {
     uint64_t flags = 0;
+    struct statfs fs = {0};
     own_fd int fd = sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd >= 0 && sys_fstatfs(fd, &fs) == 0 && (fs.f_type == SYS_FAT || fs.f_type == SYS_EXFAT))
+        return true;
     return fd >= 0 && sys_ioctl(fd, SYS_GET_FLAGS, &flags) == 0 && flags & SYS_FOLDS_CASE;
 }
 

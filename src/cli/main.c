@@ -15,6 +15,7 @@
 #include "hook/hook.h"
 #include "project/branch.h"
 #include "srt/srt.h"
+#include "user/umask.h"
 
 int verb_version(struct ask *a)
 {
@@ -183,6 +184,7 @@ int main(int argc, char **argv)
         return moves_main(argv + 2);
     if (argc > 0 && srt_named(argv[0]))
         return srt_main(argv, a.closed_stdio);
+    umask_begin();
     const char *word = argc > 1 ? argv[1] : NULL;
     if (word && same(word, "--man-options"))
         return help_manual();

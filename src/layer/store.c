@@ -155,6 +155,12 @@ static int make_layers(const char *state, struct arena *mem, struct err *e)
                  : 0;
 }
 
+int layer_again(const struct layer *l, struct err *e)
+{
+    const int no = l->hidden ? sys_renameat2(l->dir, l->hidden, l->dir, "upper", RENAME_NOREPLACE) : 0;
+    return no < 0 && no != -ENOENT ? err_sys(e, ERR_SYSTEM, -no, "layer %s: cannot prepare 'upper'", l->id) : 0;
+}
+
 /* A name for upper/ that nobody can guess; and another number, by which one call is enough. */
 static int choose_hidden(struct layer_held *l, struct arena *mem, uint64_t *ret_more)
 {

@@ -26,6 +26,8 @@ struct layer_held {
     struct layer_ask ask;
 };
 #define LAYER_HELD ((struct layer_held){.layer.dir = -1, .lock = -1, .base = REPO_BASE_NONE})
+/* After a box that was mounted and failed before its command: its upper directory has its first name again. 0 or -errno. */
+int layer_again(const struct layer *l, struct err *e);
 
 /*
  * Makes a layer of the workspace in the state directory `state`, or takes up the one of ask->name. Its record says that

@@ -94,7 +94,7 @@ static int back_up(int at, const char *what, char moved[64])
     for (int i = 1; i <= MAX_BACKUPS; i++) {
         char name[32];
         snprintf(name, sizeof name, "%s.%d", what, i);
-        int r = sys_renameat2(at, what, backup, name, RENAME_NOREPLACE);
+        int r = sys_rename_new(at, what, backup, name);
         if (r == 0)
             snprintf(moved, 64, ".pinfold/backup/%s", name);
         if (r != -EEXIST)
@@ -118,10 +118,10 @@ static int put_policy(int at, const char *path, struct str text, bool force, str
         return project_fail(why, room, -r, "cannot write '%s/" PROJECT_FILE "'", path);
     if (there && (r = back_up(at, NAME, done->moved)) < 0)
         (void)project_fail(why, room, -r, "cannot move '%s/" PROJECT_FILE "' to a backup", path);
-    if (r == 0 && (r = sys_renameat2(at, BESIDE, at, NAME, RENAME_NOREPLACE)) < 0) {
+    if (r == 0 && (r = sys_rename_new(at, BESIDE, at, NAME)) < 0) {
         (void)project_fail(why, room, -r, "cannot write '%s/" PROJECT_FILE "'", path);
         if (done->moved[0])
-            (void)sys_renameat2(at, done->moved + sizeof ".pinfold", at, NAME, RENAME_NOREPLACE);
+            (void)sys_rename_new(at, done->moved + sizeof ".pinfold", at, NAME);
     }
     if (r < 0)
         (void)unlinkat(at, BESIDE, 0);
@@ -140,7 +140,7 @@ static int put_dockerfile(int dir, int at, const char *path, bool force, struct 
     if (r == 0 && there)
         r = back_up(at, DOCKERFILE, done->moved_image);
     if (r == 0)
-        r = sys_renameat2(at, BESIDE_IMAGE, at, DOCKERFILE, RENAME_NOREPLACE);
+        r = sys_rename_new(at, BESIDE_IMAGE, at, DOCKERFILE);
     done->image = r == 0;
     if (r < 0) {
         (void)project_fail(why, room, -r, "cannot write '%s/" PROJECT_DOCKERFILE "'", path);
@@ -155,7 +155,7 @@ static void take_back_dockerfile(int at, struct project_done *done)
     if (done->image)
         (void)unlinkat(at, DOCKERFILE, 0);
     if (done->moved_image[0])
-        (void)sys_renameat2(at, done->moved_image + sizeof ".pinfold", at, DOCKERFILE, RENAME_NOREPLACE);
+        (void)sys_rename_new(at, done->moved_image + sizeof ".pinfold", at, DOCKERFILE);
 }
 
 int project_write(int dir, const char *path, const struct project_seen *seen, const struct project_container *container,

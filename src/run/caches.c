@@ -86,7 +86,10 @@ static int make_secret(int dir, unsigned char number[SECRET_BYTES])
     auto_fd int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     int no = fd < 0 ? -errno : write(fd, number, SECRET_BYTES) == SECRET_BYTES ? 0 : -ENOSPC;
     if (no == 0 && linkat(dir, name, dir, SECRET, 0) < 0)
-        no = errno == EEXIST ? read_secret(dir, SECRET, number) : -errno;
+        no =
+            errno == EPERM || errno == EOPNOTSUPP ? sys_rename_new(dir, name, dir, SECRET) : -errno; /* FAT: no links */
+    if (no == -EEXIST)
+        no = read_secret(dir, SECRET, number);
     if (fd >= 0)
         (void)unlinkat(dir, name, 0);
     return no;

@@ -461,7 +461,10 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
     spec.answer = inquiry_answer;
     spec.answer_ctx = result->policy;
     struct moves_checker checker;
-    int r = moves_begin(result->policy, spec.start.plan, result->layer ? &result->layer->layer : NULL, &checker, e);
+    int r = again && result->layer ? layer_again(&result->layer->layer, e) : 0;
+    if (r < 0)
+        return r;
+    r = moves_begin(result->policy, spec.start.plan, result->layer ? &result->layer->layer : NULL, &checker, e);
     if (r < 0)
         return r;
     spec.moves = checker.socket;

@@ -83,10 +83,26 @@ static const char *below_base(struct arena *mem, const char *base)
     return base ? path_clean_at(mem, base, STR("pinfold")) : NULL;
 }
 
-static bool is_over_link(const char *path)
+/* 0 or why not, above all -ELOOP: it is over a link. */
+static int errno_at(const char *path)
 {
     auto_fd int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
-    return fd == -ELOOP;
+    return fd < 0 ? fd : 0;
+}
+
+static bool is_over_link(const char *path)
+{
+    return errno_at(path) == -ELOOP;
+}
+
+/* One that does not exist is fine, and is never made; a box could have none in place of a file (/dev/null of services). */
+static int check_home(const char *home, struct err *e)
+{
+    struct stat st;
+    if (stat(home, &st) < 0 || S_ISDIR(st.st_mode))
+        return 0;
+    return err_hint(e, err_say(e, ERR_POLICY, "HOME is '%s', which is no directory", home),
+                    "set HOME to a directory of yours");
 }
 
 /* `path` without links, unless a box may have made one of them; one that cannot be walked stays, for whoever needs it to say. */
@@ -111,7 +127,11 @@ static int find_own(struct arena *mem, const char **ret_home, const char **ret_s
     if (r < 0)
         return r;
     const char *base = base_directory(mem, "XDG_STATE_HOME", home, ".local/state"), *state = below_base(mem, base);
-    if (state && (!path_at_or_below(base, home) || is_over_link(state))) {
+    const bool apart = state && !path_at_or_below(base, home);
+    const int look = !state || apart ? 0 : errno_at(state);
+    if ((apart || look == -ENOTDIR) && (r = check_home(home, e)) < 0)
+        return r;
+    if (apart || look == -ELOOP) {
         r = take_links_out(mem, state, "HOME", &home, e);
         base = home ? base_directory(mem, "XDG_STATE_HOME", home, ".local/state") : NULL;
         if (r == 0 && base)

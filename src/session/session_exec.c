@@ -25,11 +25,15 @@
 #include "session/shell.h"
 #include "supervisor/parts.h"
 #include "protocol/job.h"
+#include "user/umask.h"
 
 #define MAX_SAID (64u << 20) /* what a command is told, by the box's names */
 
 static uint32_t session_umask(void)
 {
+    uint32_t asked;
+    if (umask_asked(&asked))
+        return asked;
     mode_t mask = umask(077);
     (void)umask(mask);
     return mask;

@@ -298,12 +298,26 @@ static int backup(sqlite3 *host, void *ctx, struct err *e)
     return no;
 }
 
+/* Under its name in one step, and not over what the box has put there meanwhile; as sys_rename_new(), with the calls that
+   there are here. */
+static int put_copy(void)
+{
+    int no = sys_renameat2(own.session, own.temp, own.session, own.name, RENAME_NOREPLACE);
+    if (no != -EINVAL)
+        return no;
+    no = sys_openat2(own.session, own.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600,
+                     RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH);
+    if (no < 0)
+        return no;
+    (void)close(no);
+    return sys_renameat2(own.session, own.temp, own.session, own.name, 0);
+}
+
 static int first_copy(struct err *e)
 {
     int no = database_with_host(backup, NULL, e);
-    /* Under its name in one step, and not over what the box has put there meanwhile. */
     if (no == 0)
-        no = sys_renameat2(own.session, own.temp, own.session, own.name, RENAME_NOREPLACE);
+        no = put_copy();
     if (no == -EEXIST)
         no = err_sys(e, ERR_SYSTEM, EEXIST, "%s appeared while it was copied; try again", own.name);
     if (no < 0)

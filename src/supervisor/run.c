@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "supervisor/network/live.h"
+#include "user/umask.h"
 
 #define LASTING_US    1000000u /* from when on a command is no short one, however slow its start was */
 #define CAPTURE_SLACK 4096     /* room a buffer takes beyond what may be captured */
@@ -17,6 +18,9 @@
 /* The caller's umask. A CLI may ask by setting it; a library reads it from /proc, since other threads make files. */
 static uint32_t umask_now(bool foreground)
 {
+    uint32_t asked;
+    if (umask_asked(&asked))
+        return asked;
     if (!foreground) {
         char text[512];
         auto_fd int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
@@ -24,7 +28,7 @@ static uint32_t umask_now(bool foreground)
         text[n < 0 ? 0 : n] = 0;
         const char *p = strstr(text, "\nUmask:\t");
         if (p)
-            return (uint32_t)strtoul(p + 8, NULL, 8) & 0777;
+            return (uint32_t)(strtoul(p + 8, NULL, 8) & 0777);
     }
     mode_t mask = umask(077);
     (void)umask(mask);

@@ -2,6 +2,7 @@
 #include "survey/runtime_dir.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,10 +12,15 @@ const char *runtime_in_tmp(struct arena *mem)
     return arena_printf(mem, "/tmp/pinfold-%u", (unsigned)getuid());
 }
 
-const char *runtime_path(struct arena *mem)
+bool runtime_is_said(void)
 {
     const char *base = getenv("XDG_RUNTIME_DIR"); /* a relative one is ignored: XDG Base Directory Specification */
-    return base && base[0] == '/' ? arena_printf(mem, "%s/pinfold", base) : runtime_in_tmp(mem);
+    return base && base[0] == '/';
+}
+
+const char *runtime_path(struct arena *mem)
+{
+    return runtime_is_said() ? arena_printf(mem, "%s/pinfold", getenv("XDG_RUNTIME_DIR")) : runtime_in_tmp(mem);
 }
 
 int runtime_judge(const char *path, struct err *e)

@@ -4,11 +4,13 @@
  * (policy/own_files.c, and plan/places/collect.c for the one in /tmp): a socket put there would be taken for a session.
  */
 #pragma once
+#include <stdbool.h>
 #include "base/arena.h"
 #include "base/err.h"
 
 /* The directory, which may not exist. NULL without memory. */
 const char *runtime_path(struct arena *mem);
+bool runtime_is_said(void); /* by the variable, not in /tmp */
 /* The one in /tmp, even if the other is used. */
 const char *runtime_in_tmp(struct arena *mem);
 /*

@@ -41,6 +41,7 @@ struct seeker {
     size_t over;                        /* targets beyond TARGETS_MAX */
     bool unread;                        /* the top has more entries than were read, and there are names with patterns */
     bool guards;                        /* something is protected */
+    bool spells;                        /* has_other_spellings() */
     uint64_t begins[BEGINNINGS / 64];   /* how guarded names without a pattern begin */
     const struct guard_name **patterns; /* those with one */
     size_t n_patterns;
@@ -187,6 +188,20 @@ static void entry(struct seeker *s, const struct sys_dirent *e)
         entry_named(s, all ? &s->policy->guards[i] : s->patterns[i], e);
 }
 
+/*
+ * Whether the directory knows a name by others than in capitals and small letters, which rules know: short names of FAT (GIT~1)
+ * and of SMB's servers, a casefold by Unicode (ext4, f2fs, tmpfs, exFAT). The guard judges by the name that it is told.
+ */
+static bool has_other_spellings(int dir)
+{
+    uint64_t flags = 0;
+    struct statfs fs = {0};
+    const unsigned long is = sys_fstatfs(dir, &fs) == 0 ? (unsigned long)fs.f_type & 0xffffffffu : 0;
+    if (is == SYS_FAT || is == SYS_EXFAT || is == SYS_CIFS || is == SYS_SMB)
+        return true;
+    return sys_ioctl(dir, SYS_GET_FLAGS, &flags) == 0 && flags & SYS_FOLDS_CASE;
+}
+
 static void links_at_top(struct seeker *s)
 {
     _Alignas(8) char room[4096];
@@ -194,6 +209,7 @@ static void links_at_top(struct seeker *s)
     struct sys_entries all = {.dir = dir, .room = room, .bytes = sizeof room};
     unsigned left = ENTRIES_MAX;
     const struct sys_dirent *e;
+    s->spells = dir >= 0 && s->guards && has_other_spellings(dir);
     if (dir < 0 || !note_beginnings(s))
         return;
     for (; left && (e = sys_next_entry(&all)); left--)
@@ -253,10 +269,14 @@ static int say_bounds(struct seeker *s, const struct git_look *l)
     if (s->guards && l->not_read)
         buf_printf(&b, "; files named by %zu git configurations or hooks, which are too large or too many",
                    l->not_read);
+    const char *help = b.n ? "protect important files with --protect" : "use a directory on another file system";
+    if (s->spells)
+        buf_text(
+            &b,
+            "; guarded names that are spelt as only its file system knows them (short names of FAT and SMB, casefold)");
     if (b.n == 0)
         return 0;
-    s->f->bounds_note = arena_printf(s->mem, "not protected in '%s': %s; protect important files with --protect",
-                                     s->top, buf_cstr(&b) + 2);
+    s->f->bounds_note = arena_printf(s->mem, "not protected in '%s': %s; %s", s->top, buf_cstr(&b) + 2, help);
     return s->f->bounds_note ? 0 : -ENOMEM;
 }
 

@@ -102,6 +102,11 @@ static inline int sys_stat_at(int dir, const char *path, int flags, unsigned mas
 }
 /* statfs(2): f_type of file systems that count as layers of an overlay themselves. */
 enum { SYS_OVERLAYFS = 0x794c7630, SYS_ECRYPTFS = 0xf15f };
+/* Those in which a name has other spellings, at least in capitals. */
+#define SYS_FAT   0x4d44u
+#define SYS_EXFAT 0x2011bab0u
+#define SYS_CIFS  0xff534d42u
+#define SYS_SMB   0xfe534d42u
 static inline int sys_fstatfs(int fd, struct statfs *ret)
 {
     return (int)sys_call(SYS_fstatfs, fd, ret, 0, 0, 0, 0);
@@ -130,6 +135,8 @@ static inline int sys_renameat2(int from_dir, const char *from, int to_dir, cons
 {
     return (int)sys_call(SYS_renameat2, from_dir, from, to_dir, to, flags, 0);
 }
+/* Gives an object a name that is free: -EEXIST if it is not (rename.c). */
+int sys_rename_new(int from_dir, const char *from, int to_dir, const char *to);
 static inline int sys_truncate(const char *path, int64_t length)
 {
     return (int)sys_call(SYS_truncate, path, length, 0, 0, 0, 0);

@@ -6,15 +6,14 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "sys/file.h"
 
 enum {
-    MAX_REMOVE_DEPTH = 256, /* descriptors that are open at one time */
-    NOREPLACE = 1           /* RENAME_NOREPLACE of linux/fs.h, which libcs define or not */
+    MAX_REMOVE_DEPTH = 256 /* descriptors that are open at one time */
 };
 
 /* A directory that its owner may not read (mode 0) is made readable by descriptor, so that no link is followed. */
@@ -50,8 +49,8 @@ static void bring_up(struct removing *r, int dir, const char *name)
 {
     char fresh[32];
     snprintf(fresh, sizeof fresh, ".deep-%u", r->moved);
-    int no = (int)syscall(SYS_renameat2, dir, name, r->top, fresh, NOREPLACE);
-    if (no == 0 || errno == EEXIST)
+    const int no = sys_rename_new(dir, name, r->top, fresh);
+    if (no == 0 || no == -EEXIST)
         r->moved++;
 }
 

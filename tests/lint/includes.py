@@ -41,7 +41,7 @@ MAY = {
     "learn": "base pinfold.h",
     "srt": "policy base pinfold.h",
     "hook": "project base pinfold.h",
-    "cli": "mcp/mcp.h client/entry.h hook/hook.h srt/srt.h project learn user/dialogue.h base pinfold.h",  # the first four: main() hands over to them
+    "cli": "mcp/mcp.h client/entry.h hook/hook.h srt/srt.h project learn user/dialogue.h user/umask.h base pinfold.h",  # the first four: main() hands over to them
     "tools": "runtime policy match protocol base",  # run while pinfold is built
 }
 # Headers of the kernel that define what a C library's own defines, too, in one version or another: with them a source compiles

@@ -134,7 +134,7 @@ static int carry_name(struct carrying *c, int from, int to, const struct sys_dir
             (void)sys_unlinkat(to, d->name, 0);
         return no;
     }
-    const int no = sys_renameat2(from, d->name, to, d->name, RENAME_NOREPLACE);
+    const int no = sys_rename_new(from, d->name, to, d->name);
     if (no == 0 && several && !first)
         remember_arrived(c, &st, to, d->name);
     return no;

@@ -202,19 +202,20 @@ static int rename_counted(struct guard *g, const struct sys_stat *judged, unsign
     if (flags & RENAME_EXCHANGE)
         return deny(g, DENIAL_RENAME, NULL, place_path(to), "an exchange with a name that has guarded names below it");
     guard_temp_name(g, temp);
-    int no = sys_renameat2(from->dir, from->name, to->dir, temp, flags | RENAME_NOREPLACE);
+    int no = flags ? sys_renameat2(from->dir, from->name, to->dir, temp, flags | RENAME_NOREPLACE)
+                   : sys_rename_new(from->dir, from->name, to->dir, temp);
     if (no < 0)
         return no;
     no = is_same_name(to->dir, temp, judged) ? verdict_moving(g, to, temp) : -EBUSY;
     if (no == 0)
         no = sys_renameat2(to->dir, temp, to->dir, to->name, flags);
     if (no < 0) {
-        (void)sys_renameat2(to->dir, temp, from->dir, from->name, RENAME_NOREPLACE);
+        (void)sys_rename_new(to->dir, temp, from->dir, from->name);
         return no;
     }
     if (!S_ISDIR(judged->mode) || (place_stays(g, to) && verdict_arrived(g, to) == 0))
         return 0;
-    (void)sys_renameat2(to->dir, to->name, from->dir, from->name, RENAME_NOREPLACE);
+    (void)sys_rename_new(to->dir, to->name, from->dir, from->name);
     return -EACCES;
 }
 
@@ -230,7 +231,10 @@ static int rename_now(struct guard *g, const struct sys_stat *judged, unsigned f
         no = move_directory(g, from, to, flags);
     if (no < 0 || (S_ISREG(judged->mode) && !exchange) || verdict_linked(g, to, to) == 0)
         return no;
-    (void)sys_renameat2(to->dir, to->name, from->dir, from->name, exchange ? RENAME_EXCHANGE : RENAME_NOREPLACE);
+    if (exchange)
+        (void)sys_renameat2(to->dir, to->name, from->dir, from->name, RENAME_EXCHANGE);
+    else
+        (void)sys_rename_new(to->dir, to->name, from->dir, from->name);
     return -EACCES;
 }
 

@@ -78,7 +78,7 @@ static int move_entries(int from, int to)
             at += r->reclen;
             if (str_is(str_of(r->name), ".") || str_is(str_of(r->name), ".."))
                 continue;
-            int no = ++seen > HOOKS_MAX ? -EACCES : sys_renameat2(from, r->name, to, r->name, RENAME_NOREPLACE);
+            int no = ++seen > HOOKS_MAX ? -EACCES : sys_rename_new(from, r->name, to, r->name);
             if (no < 0)
                 return no;
         }
@@ -101,7 +101,7 @@ static int renew_from(int dir, const char *name, int old, const char *temp)
     if (no == 0)
         no = sys_unlinkat(dir, name, AT_REMOVEDIR); /* fails while there is anything in it */
     if (no == 0)
-        return sys_renameat2(dir, temp, dir, name, RENAME_NOREPLACE);
+        return sys_rename_new(dir, temp, dir, name);
     if (fresh >= 0)
         (void)move_entries(fresh, old);
     return no;
@@ -181,7 +181,7 @@ static int put_in_place(struct guard *g, int dir, const char *name, struct str b
     if (no == 0)
         no = sys_utimensat(fd, NULL, times, 0);
     if (no == 0)
-        no = sys_renameat2(dir, temp, dir, name, replace ? 0 : RENAME_NOREPLACE);
+        no = replace ? sys_renameat2(dir, temp, dir, name, 0) : sys_rename_new(dir, temp, dir, name);
     if (no < 0)
         (void)sys_unlinkat(dir, temp, 0);
     return no;
