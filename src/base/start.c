@@ -87,11 +87,11 @@ __attribute__((no_stack_protector)) void start_relocate(void)
             *at++ += base;
             continue;
         }
-        for (size_t bits = *word >> 1, i = 0; bits; bits >>= 1, i++) {
+        for (size_t bits = *word >> 1, i = 0; at && bits; bits >>= 1, i++) {
             if (bits & 1)
                 at[i] += base;
         }
-        at += 63;
+        at = at ? at + 63 : NULL; /* the first is even */
     }
 }
 #elif defined __aarch64__
