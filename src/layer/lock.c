@@ -105,5 +105,7 @@ bool layer_is_used(const struct layer *l)
 {
     auto_fd int looks = lock_looks(l, LOCK_SH);
     auto_fd int fd = openat(l->dir, "lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    const bool used = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    looks = close_fd(looks);
+    return used;
 }
