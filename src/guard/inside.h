@@ -348,6 +348,8 @@ int place_find(struct guard *g, int dir_fd, const char *text,
 int place_base(struct guard *g, const char *a, const char *b, int a_dir, int b_dir);
 int place_find_at(struct guard *g, int base, int dir_fd, const char *text, struct place *ret);
 void place_drop(struct place *p);
+/* spelling.c: 0, or a refusal because the file system may take the name for one that rules are about */
+int place_spelling(struct guard *g, const struct place *p);
 bool place_stays(struct guard *g, const struct place *p); /* its directory has not moved */
 int place_again(struct guard *g, struct place *p);        /* finds it again, because its directory has moved */
 /* Whether the caller has mounted something there: then removing and renaming fail with EBUSY. */

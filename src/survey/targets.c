@@ -188,18 +188,13 @@ static void entry(struct seeker *s, const struct sys_dirent *e)
         entry_named(s, all ? &s->policy->guards[i] : s->patterns[i], e);
 }
 
-/*
- * Whether the directory knows a name by others than in capitals and small letters, which rules know: short names of FAT (GIT~1)
- * and of SMB's servers, a casefold by Unicode (ext4, f2fs, tmpfs, exFAT). The guard judges by the name that it is told.
- */
+/* Whether names have other spellings than those that the guard knows (guard/places/spelling.c): short names, which an SMB server makes as
+   it likes, and letters that an exFAT volume's own table takes for one. */
 static bool has_other_spellings(int dir)
 {
-    uint64_t flags = 0;
     struct statfs fs = {0};
     const unsigned long is = sys_fstatfs(dir, &fs) == 0 ? (unsigned long)fs.f_type & 0xffffffffu : 0;
-    if (is == SYS_FAT || is == SYS_EXFAT || is == SYS_CIFS || is == SYS_SMB)
-        return true;
-    return sys_ioctl(dir, SYS_GET_FLAGS, &flags) == 0 && flags & SYS_FOLDS_CASE;
+    return is == SYS_EXFAT || is == SYS_CIFS || is == SYS_SMB;
 }
 
 static void links_at_top(struct seeker *s)
@@ -273,7 +268,7 @@ static int say_bounds(struct seeker *s, const struct git_look *l)
     if (s->spells)
         buf_text(
             &b,
-            "; guarded names that are spelt as only its file system knows them (short names of FAT and SMB, casefold)");
+            "; guarded names that are spelt as only its file system knows them (short names of SMB, letters of exFAT)");
     if (b.n == 0)
         return 0;
     s->f->bounds_note = arena_printf(s->mem, "not protected in '%s': %s; %s", s->top, buf_cstr(&b) + 2, help);

@@ -10,6 +10,7 @@
 #include "match/addr.h"
 #include "match/glob.h"
 #include "match/path.h"
+#include "match/spelling.h"
 #include "match/url.h"
 
 /* ---- patterns ---- */
@@ -416,6 +417,57 @@ static void addresses_for_a_browser_are_of_the_plainest_form(void **state)
     assert_int_equal(url_judge((struct str){LOGIN "/\0x", sizeof LOGIN + 2}, hosts, &asked, &why), -EINVAL);
 }
 
+/* Pairs by Unicode's CaseFolding.txt and by what FAT ignores; the rest stays as it is. */
+static void names_have_one_plain_spelling(void **state)
+{
+    static const struct {
+        const char *path, *plain;
+        size_t from;
+    } rows[] = {{"/p/.v\xc5\xbf"
+                 "code/x",
+                 "/p/.vscode/x", 2},
+                {"/p/.g\xe2\x80\x8cit/hoo\xe2\x84\xaas", "/p/.git/hooks", 2},
+                {"/p/.gitcon\xef\xac\x81g", "/p/.gitconfig", 2},
+                {"/p/o\xef\xac\x83"
+                 "ce/\xef\xac\x86/\xc3\x9f/\xe1\xba\x9e",
+                 "/p/office/st/ss/ss", 2},
+                {"/p/.git./.envrc . .", "/p/.git/.envrc", 2},
+                {"/stra\xc3\x9f"
+                 "e./\xc3\x9f",
+                 "/stra\xc3\x9f"
+                 "e./ss",
+                 9},
+                {"/p/.git\xef\xb8\x8f\xf3\xa0\x81\xa1", "/p/.git", 2},
+                {"/p/\xe2\x80\x8c/.../a.b/x y", NULL, 2},
+                {"/p/\xc3\xa9t\xc3\xa9/\xe6\x97\xa5/\xf0\x9f\x98\x80", NULL, 2},
+                {"/p/\xc5/\xe2\x84/\xff\xc0\xaf\xc5", NULL, 2},
+                {"/", NULL, 0},
+                {"/p", NULL, 2}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char to[128];
+        size_t n = 0;
+        const bool other = path_respell(str_of(rows[i].path), rows[i].from, to, &n);
+        assert_int_equal(other, rows[i].plain != NULL);
+        assert_string_equal(to, rows[i].plain ? rows[i].plain : rows[i].path);
+        assert_int_equal(n, strlen(to));
+    }
+    /* Never longer, whatever the bytes; and a plain spelling is its own. */
+    srandom(1);
+    for (int i = 0; i < 200000; i++) {
+        static const char *const parts[] = {"\xc5\xbf", "\xef\xac\x83", "\xe2\x80\x8c",    ".", " ", "a", "/",
+                                            "\xc3",     "\x9f",         "\xf3\xa0\x81\xa1"};
+        char path[128] = "/", to[sizeof path], again[sizeof path];
+        size_t n, m;
+        for (int k = 0; k < 12; k++)
+            strcat(path, parts[(size_t)random() % (sizeof parts / sizeof *parts)]);
+        (void)path_respell(str_of(path), 0, to, &n);
+        assert_true(n <= strlen(path) && to[n] == 0);
+        (void)path_respell(str_of(to), 0, again, &m);
+        assert_true(m <= n);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(patterns_mean_one_thing),
@@ -427,6 +479,7 @@ int main(void)
                                        cmocka_unit_test(addresses_have_one_spelling),
                                        cmocka_unit_test(ranges_begin_with_their_first_address),
                                        cmocka_unit_test(ports_are_plain_numbers),
-                                       cmocka_unit_test(addresses_for_a_browser_are_of_the_plainest_form)};
+                                       cmocka_unit_test(addresses_for_a_browser_are_of_the_plainest_form),
+                                       cmocka_unit_test(names_have_one_plain_spelling)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

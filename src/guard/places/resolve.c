@@ -353,7 +353,7 @@ static int place_name(struct guard *g, struct place *ret, const char *clean, siz
     memcpy(ret->path + ret->n, ret->name, ret->name_n);
     ret->n += ret->name_n;
     ret->path[ret->n] = 0;
-    return 0;
+    return place_spelling(g, ret);
 }
 
 bool place_stays(struct guard *g, const struct place *p)
