@@ -106,6 +106,7 @@ bool layer_is_used(const struct layer *l)
     auto_fd int looks = lock_looks(l, LOCK_SH);
     auto_fd int fd = openat(l->dir, "lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     const bool used = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    fd = close_fd(fd); /* first: as long as it is locked, a look shows */
     looks = close_fd(looks);
     return used;
 }
