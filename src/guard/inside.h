@@ -51,8 +51,8 @@ uint64_t guard_text(void);
 #define LINKS_MADE   65536 /* files with several names made by this guard; pages are allocated on use */
 #define MASKS        256
 #define DEVICES      32
-#define WATCHED_MAX  16 /* of those: watchers of a .gitmodules */
-#define WATCHERS     8  /* of those: that calls wait for */
+#define WATCHED_MAX  16          /* of those: watchers of a .gitmodules */
+#define WATCHERS     WATCHED_MAX /* calls wait for all: one that lands later would put back what was there before */
 #define PLACE_PATH   (PATH_MAX + NAME_MAX + 2)
 #define GUARD_TEMP   ".pinfold-guard-" /* prefix of names that only the guard creates */
 #define HOLDS_MAX    24

@@ -155,7 +155,10 @@ static const struct scene scenes[] = {
      "python3 -c 'import os; [os.close(os.open(\".gitmodules\", os.O_RDONLY | os.O_CREAT)) for i in range(100)]'; "
      "no python3 -c 'import os; [os.open(\".gitmodules\", os.O_WRONLY | os.O_CREAT) for i in range(100)]; "
      "os._exit(0)'; "
-     "mkfifo pipe; cat pipe & echo x > pipe; wait; echo '#' > .gitmodules; mkdir after; grep -q '#' .gitmodules"},
+     "mkfifo pipe; cat pipe & echo x > pipe; wait; echo '#' > .gitmodules; mkdir after; grep -q '#' .gitmodules; "
+     /* What was closed before lands before, however many had it open. */
+     "for i in $(seq 40); do no python3 -c 'import os; [os.open(\".gitmodules\", os.O_WRONLY | os.O_CREAT) for i in "
+     "range(100)]'; echo \"#$i\" > .gitmodules; mkdir x; rmdir x; test \"$(cat .gitmodules)\" = \"#$i\"; done"},
     /* A call that waits for the guard finds what was written before judged: ": > after". */
     {"what .gitmodules may not say", REPO,
      "printf '[submodule \"x\"]\n\tpath = x\n\turl = ext::sh\n' > .gitmodules; : > after; no test -e .gitmodules; "
