@@ -1,6 +1,6 @@
 /*
  * Names that some file systems take for others: those that fold case by Unicode (ext4 and f2fs with casefold: utf8 in "nfdicf", full
- * case folding without default ignorable code points; exFAT, SMB), and those that know no points at the end (FAT, exFAT).
+ * case folding without default ignorable code points; exFAT, SMB), and those that drop dots at the end (FAT, exFAT).
  */
 #pragma once
 #include "base/str.h"

@@ -1,5 +1,5 @@
 /*
- * Names that are no guarded ones by their bytes, but are by the file system's: where it folds case by Unicode, `.v\u017fcode` opens
+ * Names that only the file system takes for guarded ones: where it folds case by Unicode, `.v\u017fcode` opens
  * `.vscode`, and where it has short names, `git~1` opens `.git`. A file system does not say for each directory which spellings it takes
  * (casefold is a flag of a directory, FAT's table an option of the mount), so the first kind is refused everywhere: nobody uses it.
  * git refuses the same (core.protectHFS, core.protectNTFS; CVE-2014-9390).
@@ -24,7 +24,7 @@ static bool is_special(const struct rules *r, struct str plain, struct str path)
     return (said_of(r, plain) & ~said_of(r, path)) || rules_decider(r, plain) != rules_decider(r, path);
 }
 
-/* Of a place that has several spellings perhaps: bytes beyond ASCII, points and blanks at an end, "~1". */
+/* Whether the name may have several spellings: it has bytes beyond ASCII, dots or spaces at an end; *ret_short: or "~1". */
 static bool is_odd(struct str path, bool *ret_short)
 {
     bool odd = false;
@@ -61,10 +61,10 @@ int place_spelling(struct guard *g, const struct place *p)
     bool own = true;
     (void)is_odd(str_skip(path, root.n), &own);
     if (own && has_short_names(p->dir))
-        return deny(g, DENIAL_CREATE, NULL, path, "this file system also takes it for the short form of another name");
+        return deny(g, DENIAL_CREATE, NULL, path, "it may be the short form of another name here; use one without ~");
     if (!odd || !path_respell(path, root.n == 1 ? 0 : root.n, plain, &n) ||
         !is_special(&g->rules, (struct str){plain, n}, path))
         return 0;
     return deny(g, DENIAL_CREATE, NULL, path,
-                "some file systems take it for a name that is guarded, protected or hidden");
+                "some file systems take it for a name that is guarded, protected or hidden; use another name");
 }
