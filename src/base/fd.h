@@ -1,6 +1,7 @@
 /* Owned descriptors: `auto_fd` closes one at the end of the scope; `take_fd` passes ownership on. */
 #pragma once
 #include <errno.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 /* Closes unless negative. Always returns -1, for `fd = close_fd(fd)`. */
@@ -21,6 +22,16 @@ static inline int take_fd(int *fd)
     return taken;
 }
 #define auto_fd __attribute__((cleanup(drop_fd)))
+
+/* flock(2) of an open file, whatever signal comes meanwhile; 0 or -errno, -EWOULDBLOCK with LOCK_NB. */
+static inline int fd_lock(int fd, int how)
+{
+    while (flock(fd, how) < 0) {
+        if (errno != EINTR)
+            return -errno;
+    }
+    return 0;
+}
 
 /* Writes all bytes, with as many calls as needed. 0 or -errno. */
 static inline int fd_write_all(int fd, const char *p, size_t n)

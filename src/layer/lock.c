@@ -38,11 +38,8 @@ int layer_lock_file(int dir)
 static int lock_looks(const struct layer *l, int how)
 {
     auto_fd int dir = openat(l->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (dir >= 0 && flock(dir, how) < 0) {
-        if (errno != EINTR)
-            return -errno;
-    }
-    return take_fd(&dir);
+    const int no = dir < 0 ? 0 : fd_lock(dir, how);
+    return no < 0 ? no : take_fd(&dir);
 }
 
 static bool lock_beside_looks(const struct layer *l, int fd, int how)

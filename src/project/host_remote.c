@@ -145,11 +145,8 @@ static int lock_beginning(const struct shelf *s, const char *word, int how)
     char path[PATH_MAX + PROJECT_WORD + 16];
     snprintf(path, sizeof path, "%s/remote/.%s.begin", s->top, word);
     auto_fd int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    while (fd >= 0 && flock(fd, how) < 0) {
-        if (errno != EINTR)
-            return -errno;
-    }
-    return take_fd(&fd);
+    const int no = fd < 0 ? 0 : fd_lock(fd, how);
+    return no < 0 ? no : take_fd(&fd);
 }
 
 bool host_remote_is_served(const struct shelf *s, const char *word)

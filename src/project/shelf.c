@@ -227,12 +227,10 @@ int shelf_lock(const struct shelf *s, char *why, size_t room)
     int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return project_fail(why, room, errno, "cannot open '%s'", path);
-    while (flock(fd, LOCK_EX) < 0) {
-        if (errno == EINTR)
-            continue;
-        int r = project_fail(why, room, errno, "cannot lock '%s'", path);
+    const int no = fd_lock(fd, LOCK_EX);
+    if (no < 0) {
         (void)close(fd);
-        return r;
+        return project_fail(why, room, -no, "cannot lock '%s'", path);
     }
     return fd;
 }

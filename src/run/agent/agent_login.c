@@ -44,11 +44,10 @@ static const struct agent_kept *renewable(const struct starting *s, size_t *ret_
 static int lock_place(const char *above, struct err *e)
 {
     auto_fd int fd = open(above, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    while (fd >= 0 && flock(fd, LOCK_EX) < 0) {
-        if (errno != EINTR)
-            return err_sys(e, ERR_SYSTEM, errno, "cannot lock %s", above);
-    }
-    return fd < 0 ? err_sys(e, ERR_SYSTEM, errno, "cannot open %s", above) : take_fd(&fd);
+    if (fd < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot open %s", above);
+    const int no = fd_lock(fd, LOCK_EX);
+    return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "cannot lock %s", above) : take_fd(&fd);
 }
 
 /* What a pinfold that was killed has left: nobody holds its lock. */

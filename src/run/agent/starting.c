@@ -188,12 +188,10 @@ int starting_hold(const struct starting *s, const char *name, int how, int *ret,
     int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot open %s", path);
-    while (flock(fd, how) < 0) {
-        if (errno == EINTR)
-            continue;
-        int no = errno;
+    const int no = fd_lock(fd, how);
+    if (no < 0) {
         (void)close(fd);
-        return no == EWOULDBLOCK ? -EWOULDBLOCK : err_sys(e, ERR_SYSTEM, no, "cannot lock %s", path);
+        return no == -EWOULDBLOCK ? no : err_sys(e, ERR_SYSTEM, -no, "cannot lock %s", path);
     }
     *ret = fd;
     return 0;
