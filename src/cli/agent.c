@@ -228,6 +228,22 @@ int verb_agent(struct ask *a)
             return agent_failed(&error);
         return print_safe(text);
     }
-    complain("agent: list, run NAME, merge NAME [FILE[:KEY]...], or prepare AGENT DIRECTORY");
+    static const struct {
+        const char *name, *usage;
+        int words; /* at least */
+    } parts[] = {{"list", "list", 1},
+                 {"run", "run NAME", 2},
+                 {"merge", "merge NAME [FILE[:KEY]...]", 2},
+                 {"prepare", "prepare AGENT DIRECTORY", 3}};
+    for (size_t i = 0; a->n_words && i < sizeof parts / sizeof *parts; i++) {
+        if (!same(a->words[0], parts[i].name))
+            continue;
+        complain("agent %s: %s (pinfold agent %s)", parts[i].name,
+                 a->n_words < parts[i].words ? "missing argument" : "too many arguments", parts[i].usage);
+        return STATUS_USAGE;
+    }
+    complain("agent: %s%s%s list, run, merge or prepare",
+             a->n_words ? "unknown action '" : "missing argument:", a->n_words ? a->words[0] : "",
+             a->n_words ? "'; it is" : "");
     return STATUS_USAGE;
 }

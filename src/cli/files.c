@@ -186,8 +186,12 @@ int verb_path(struct ask *a)
     struct pinfold_session *session;
     char *text;
     bool to_box = a->n_words > 0 && same(a->words[0], "to-box");
-    if (a->n_words != 3 || (!to_box && !same(a->words[0], "to-host")))
-        return usage("path: to-box|to-host SESSION PATH");
+    if (a->n_words && !to_box && !same(a->words[0], "to-host")) {
+        complain("path: unknown action '%s'; it is to-box or to-host", a->words[0]);
+        return STATUS_USAGE;
+    }
+    if (a->n_words != 3)
+        return usage("path: a session and a path are required (pinfold path to-box|to-host SESSION PATH)");
     int status = open_named(a, a->words[1], &session);
     if (status != STATUS_YES)
         return status;

@@ -332,7 +332,10 @@ int verb_trust(struct ask *a)
     char *text;
 
     if (a->n_words != 1) {
-        complain("trust: missing argument: the project (pinfold trust [--remove] PATH)");
+        if (a->n_words)
+            complain("trust: unexpected argument '%s' (pinfold trust [--remove] PATH)", a->words[1]);
+        else
+            complain("trust: missing argument: the project (pinfold trust [--remove] PATH)");
         return STATUS_USAGE;
     }
     if (pinfold_trust(a->words[0], a->remove, &text, &error) < 0)

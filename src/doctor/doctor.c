@@ -322,7 +322,7 @@ static void print_secrets(const struct doctor_report *r, struct buf *out)
     enum { NAMED = 20 };
     const struct secret_files *s = &r->secrets;
     if (s->why) {
-        print_safe(out, "\nSecret files: not looked for, because ", s->why);
+        print_safe(out, "\nSecret files: not looked for: ", s->why);
         buf_char(out, '\n');
         return;
     }

@@ -56,8 +56,8 @@ static _Noreturn void answer(int fd, const struct checks *checks)
     (void)signal(SIGPIPE, SIG_IGN);
     if (r < 0)
         snprintf(error.text, sizeof error.text,
-                 "'%.300s/.git' is neither a repository's directory nor that of a worktree of one: nothing can be "
-                 "pushed to it",
+                 "'%.300s' is not the top of a git repository, nor of a worktree that its repository knows: nothing "
+                 "can be pushed to it",
                  checks->real);
     else
         r = checks->any ? checks_serve(checks, fd, git, &error) : host_git_box(&h, &error);

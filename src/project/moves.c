@@ -358,14 +358,13 @@ static int keep_pack(struct checker *c, char *why, size_t room)
 
 static int begin_checker(struct checker *c, char **words, char *why, size_t room)
 {
-    char path[PATH_MAX + 8];
     const bool more = same(*words++, MOVES_MORE);
-    snprintf(path, sizeof path, "%s/.git", words[0]);
     if (host_git_directory(words[0], c->git) < 0) {
-        snprintf(why, room,
-                 "'%s' is neither a repository's directory nor that of a worktree of one, whose branches could be "
-                 "protected; work in the main checkout, or use --git-verify told",
-                 path);
+        snprintf(
+            why, room,
+            "'%s' is not the top of a git repository, nor of a worktree that its repository knows, so there are no "
+            "branches to protect; run pinfold at the top of the main checkout, or use --git-verify told",
+            words[0]);
         return -EINVAL;
     }
     if (!take_words(c, words + 2)) {

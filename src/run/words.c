@@ -310,6 +310,8 @@ void words_errors(const struct box_result *r, const char *command, struct buf *o
         words_safe(out, command);
         buf_printf(out, ": %s in the box",
                    r->exec_errno == ENOENT && !strchr(command, '/') ? "command not found" : strerror(r->exec_errno));
+        if (r->exec_errno == ENOENT && strchr(command, '/'))
+            buf_text(out, " (the file itself, or the interpreter that its first line names)");
         if (r->exec_errno == ENOENT)
             shells_words(command, out);
         return;

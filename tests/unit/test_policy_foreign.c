@@ -397,7 +397,7 @@ static void mistakes(void **state)
         enum policy_format format;
         const char *text, *sentence;
     } cases[] = {
-        {POLICY_SRT, "", "/home/u/p/f: the file is empty"},
+        {POLICY_SRT, "", "/home/u/p/f: there is nothing in it"},
         {POLICY_SRT, "[]", "/home/u/p/f:1:1: the settings must be a mapping, not a list"},
         {POLICY_SRT, "{\"filesystem\": []}", "/home/u/p/f:1:16: filesystem must be a mapping, not a list"},
         {POLICY_SRT, "{\"filesystem\": {\"denyRead\": \"x\"}}",

@@ -4,8 +4,8 @@
 static const struct {
     const char *text, *sentence;
 } mistakes[] = {
-    {"", "/home/u/p/f: the file is empty; a policy needs at least 'version: 1'"},
-    {"# only a comment\n", "/home/u/p/f: the file is empty; a policy needs at least 'version: 1'"},
+    {"", "/home/u/p/f: there is nothing in it; a policy needs at least 'version: 1'"},
+    {"# only a comment\n", "/home/u/p/f: there is nothing in it; a policy needs at least 'version: 1'"},
     {"version: 2\n", "/home/u/p/f:1:10: version: unknown version '2'; the only version is 1"},
     {"[1, 2]\n", "/home/u/p/f:1:1: a policy must be a mapping, not a list"},
     {"network: {allow: [a.test]}\n", "/home/u/p/f:1:1: unknown key 'network' (did you mean 'net'?)"},

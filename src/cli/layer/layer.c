@@ -652,8 +652,12 @@ int verb_layers(struct ask *a)
     struct pinfold_error error = {0};
     struct pinfold_report *report;
     int status;
-    if (a->n_words == 1 && same(a->words[0], "prune"))
-        return prune_layers(a);
+    if (a->n_words && same(a->words[0], "prune")) {
+        if (a->n_words == 1)
+            return prune_layers(a);
+        complain("layers prune: unexpected argument '%s'; to remove one layer: pinfold discard LAYER", a->words[1]);
+        return STATUS_USAGE;
+    }
     if (a->older || a->dry_run) {
         complain("layers: --older-than and --dry-run are for prune");
         return STATUS_USAGE;

@@ -387,10 +387,12 @@ static int print_image(const char *name, const char *file)
     const char *text = entry_image_own_file(name, file ? file : "Dockerfile");
     if (text)
         return print(text);
-    complain("image print: there is no file '%s' of an image '%s'; pinfold has base (Dockerfile, entrypoint.sh, "
-             "init-firewall.sh, "
-             "git_wrapper.sh, bashrc, allowed-hosts) and budgie (Dockerfile, entrypoint.sh)",
-             file ? file : "Dockerfile", name);
+    if (!entry_image_own_file(name, "Dockerfile"))
+        complain("image print: pinfold has no image '%s'; it has base and budgie", name);
+    else
+        complain("image print: the image %s has no file '%s'; base has Dockerfile, entrypoint.sh, init-firewall.sh, "
+                 "git_wrapper.sh, bashrc and allowed-hosts, budgie has Dockerfile and entrypoint.sh",
+                 name, file ? file : "Dockerfile");
     return STATUS_USAGE;
 }
 

@@ -400,7 +400,8 @@ static int session_update(struct ask *a)
                  "network; recreate the session with: pinfold session start NAME --as-before --recreate --%s ...",
                  settled, settled);
     } else if (!good) {
-        complain("session update: pinfold session update NAME [--allow HOST]... [--deny HOST]...");
+        complain("session update: exactly one name is required, and no other options than --allow and --deny "
+                 "(pinfold session update NAME [--allow HOST]... [--deny HOST]...)");
     } else {
         const struct pinfold_session_options o = session_options(a, a->words[1]);
         int r = pinfold_session_open(&o, &session, &error);
@@ -563,9 +564,16 @@ int verb_job(struct ask *a)
             continue;
         if (a->n_words == parts[i].words && parts[i].words == 3)
             j.job = (uint32_t)strtoul(a->words[2], &end, 10);
-        if (a->n_words != parts[i].words || (end && (*end || !j.job))) {
-            complain("job %s: pinfold job %s SESSION%s", parts[i].name, parts[i].name,
-                     parts[i].words == 3 ? " JOB (a number of job list)" : "");
+        if (a->n_words != parts[i].words) {
+            complain("job %s: %s (pinfold job %s SESSION%s)", parts[i].name,
+                     a->n_words > parts[i].words ? "too many arguments"
+                     : a->n_words == 1           ? "missing argument: the session"
+                                                 : "missing argument: the job's number; see: pinfold job list SESSION",
+                     parts[i].name, parts[i].words == 3 ? " JOB" : "");
+            return STATUS_USAGE;
+        }
+        if (end && (*end || !j.job)) {
+            complain("job %s: '%s' is not a job's number; see: pinfold job list SESSION", parts[i].name, a->words[2]);
             return STATUS_USAGE;
         }
         const struct pinfold_session_options o = session_options(a, a->words[1]);

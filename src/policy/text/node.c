@@ -384,7 +384,7 @@ static int read_document(struct yaml_reader *r, struct node *ret)
     if (no < 0)
         return no;
     if (type != YAML_DOCUMENT_START_EVENT)
-        return err_say(r->e, ERR_POLICY, "%s: the file is empty%s", r->file, r->hint);
+        return err_say(r->e, ERR_POLICY, "%s: there is nothing in it%s", r->file, r->hint);
     no = next_event(r, &ev);
     if (no == 0)
         no = read_node(r, &ev, 0, &root);

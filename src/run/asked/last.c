@@ -285,7 +285,7 @@ int pinfold_log_select(const struct pinfold_log_options *options, struct pinfold
     if (r == 0 && o.verify && (o.session || o.since || o.follow))
         r = err_say(&e, ERR_POLICY, "--verify reads the whole log: leave out --session, --since and --follow");
     if (r == 0 && o.head && (o.verify || o.session || o.since || o.follow || o.head_was))
-        r = err_say(&e, ERR_POLICY, "--head stands alone");
+        r = err_say(&e, ERR_POLICY, "--head takes no other option of log");
     if (r == 0 && o.head_was && !o.verify)
         r = err_say(&e, ERR_POLICY, "--head-was is for --verify");
     if (r == 0)
