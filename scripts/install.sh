@@ -1,17 +1,19 @@
 #!/bin/sh
-# Installs pinfold: scripts/install.sh [--prefix DIR]      (DESTDIR is honoured)
+# Installs pinfold: scripts/install.sh [--prefix DIR]      (DESTDIR is honoured); --uninstall removes it.
 # Two builds, so that what ./pinfold has made is not made again: the static programs with musl in build/, libpinfold and
 # pinfold-sqlite and pinfold-login with the system's C library in build-library/. `meson setup x && ninja -C x install` does the same from nothing. What is up
 # to date is not built again. As root, what belongs to another user is built as that user.
 set -eu
 cd "$(dirname "$0")/.."
 prefix=/usr/local
+uninstall=
 while [ $# -gt 0 ]; do
     case $1 in
     --prefix) prefix=$2 && shift 2 ;;
     --prefix=*) prefix=${1#*=} && shift ;;
+    --uninstall) uninstall=yes && shift ;;
     *)
-        echo "install.sh: what is '$1'? (install.sh [--prefix DIR])" >&2
+        echo "install.sh: unknown argument '$1' (install.sh [--uninstall] [--prefix DIR])" >&2
         exit 2
         ;;
     esac
@@ -20,6 +22,24 @@ case $prefix in
 /*) ;;
 *) prefix=$PWD/$prefix ;;
 esac
+
+# By name, because the builds and their logs may be gone.
+if [ -n "$uninstall" ]; then
+    at=${DESTDIR-}$prefix
+    if [ ! -e "$at/bin/pinfold" ]; then
+        echo "install.sh: there is no $at/bin/pinfold; name where it was installed with --prefix DIR" >&2
+        exit 1
+    fi
+    for file in "$at"/lib*/libpinfold.* "$at"/lib*/*/libpinfold.* "$at"/lib*/pkgconfig/pinfold.pc "$at"/lib*/*/pkgconfig/pinfold.pc "$at/include/pinfold.h" \
+        "$at"/share/man/man[157]/pinfold.[157] "$at"/share/man/man[157]/pinfold-*.[157] "$at/share/bash-completion/completions/pinfold" \
+        "$at/share/zsh/site-functions/_pinfold" "$at/share/fish/vendor_completions.d/pinfold.fish"; do
+        if [ -e "$file" ] || [ -L "$file" ]; then rm "$file"; fi
+    done
+    rm -rf "$at/libexec/pinfold" # pinfold's alone
+    rm "$at/bin/pinfold"         # last: it says that there is something to remove
+    echo "removed from $at; what pinfold keeps of each user: ~/.config/pinfold, ~/.local/state/pinfold, ~/.local/state/pinfold-agents"
+    exit 0
+fi
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -241,8 +241,9 @@ static int guard_changes(struct why_question *q, const char *path, bool missing,
             return refuse_rule(q, g.rule, WHY_CAUSE_PROTECTED, "a rule protects it: it can be read, not changed");
         if (g.rule && g.rule->said->flags & GUARD_RULE_ALWAYS)
             return refuse_rule(q, g.rule, WHY_CAUSE_PROTECTED, "a rule protects the name");
-        return why_say(q, WHY_REFUSED, WHY_CAUSE_GUARDED, EACCES, "guard",
-                       "tools on the host act on this name by themselves, so that it may not be created or changed");
+        return why_say(
+            q, WHY_REFUSED, WHY_CAUSE_GUARDED, EACCES, "guard",
+            "programs on the host run or obey this name by themselves, so a box may not create or change it");
     }
     if (missing && is_option(q, path))
         return why_say(q, WHY_REFUSED, WHY_CAUSE_GUARDED, EACCES, "guard",

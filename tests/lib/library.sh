@@ -124,4 +124,14 @@ for _ in $(seq 600); do # the kernel ends what has lost its caller
 done
 touch "over-$$"
 if pgrep -f "^[^ ]*sh -c touch up; until \[ -e over-$$ \]" >/dev/null || [ -e survived ]; then fail "the box outlived its caller"; fi
+
+# What was installed can be removed, and nothing else goes.
+for at in "$prefix" $([ ! -d "$scratch/dest" ] || find "$scratch/dest" -path '*/bin/pinfold' -printf '%h/..'); do
+    [ -e "$at/bin/pinfold" ] || fail "there is nothing to remove in $at"
+    touch "$at/bin/pinfolder"
+    "$top/scripts/install.sh" --uninstall --prefix "$(realpath "$at")" >/dev/null || fail "$at: pinfold cannot be removed"
+    left=$(cd "$at" && find . -name '*pinfold*' ! -type d)
+    [ "$left" = ./bin/pinfolder ] || fail "left in $at after it was removed: $left"
+    if "$top/scripts/install.sh" --uninstall --prefix "$(realpath "$at")" 2>/dev/null; then fail "what is not installed was removed"; fi
+done
 say "the library works"

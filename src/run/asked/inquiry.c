@@ -32,7 +32,7 @@ static const struct told_cause {
      "whoever started the box can show it with --ro %s"},
     {WHY_CAUSE_PROTECTED, "protected", "a rule protects it",
      "whoever started the box can change the rule, or do it outside the box"},
-    {WHY_CAUSE_GUARDED, "guarded", "tools on the host act on this name by themselves",
+    {WHY_CAUSE_GUARDED, "guarded", "programs on the host run or obey this name by themselves",
      "do it outside the box, or whoever started the box can allow the name with --guard-allow"},
     {WHY_CAUSE_OWN, "own", "it is pinfold's own", "it cannot be changed in a box; change it outside"},
     {WHY_CAUSE_KERNEL, "kernel", "no box has the kernel's settings and devices, but for the usual ones",
