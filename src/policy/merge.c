@@ -479,94 +479,102 @@ static int merge_place(struct merge *m, const struct said *s)
     return merge_path(m, s, asked[s->key]);
 }
 
+/* Decided before everything else (build.c), or first of all by merge_text(). */
+static int merge_nothing(struct merge *m, const struct said *s)
+{
+    (void)m;
+    (void)s;
+    return 0;
+}
+
+static int merge_extends(struct merge *m, const struct said *s)
+{
+    return m->text->trusted ? 0 : tighten_check(m, s, NULL);
+}
+
+/* How each key of the table is merged; a key without a line here does not build. */
+#define MERGE_VERSION        merge_nothing
+#define MERGE_EXTENDS        merge_extends
+#define MERGE_WORKSPACE      merge_nothing
+#define MERGE_READ_ONLY      merge_simple
+#define MERGE_RW             merge_place
+#define MERGE_RO             merge_place
+#define MERGE_HIDE           merge_place
+#define MERGE_PROTECT        merge_place
+#define MERGE_CACHE          merge_place
+#define MERGE_MOUNTS         merge_mount
+#define MERGE_STORAGE        merge_storage
+#define MERGE_EXPAND         merge_simple
+#define MERGE_ENV_FILES      merge_simple
+#define MERGE_COW            merge_simple
+#define MERGE_GUARD          merge_simple
+#define MERGE_GUARD_ROOT     merge_guard
+#define MERGE_GUARD_DAILY    merge_guard
+#define MERGE_GUARD_ANY      merge_guard
+#define MERGE_GUARD_GIT      merge_guard
+#define MERGE_GUARD_ALLOW    merge_nothing
+#define MERGE_GUARD_EVERYDAY merge_simple
+#define MERGE_GIT_VERIFY     merge_git
+#define MERGE_GIT_PROTECT    merge_git
+#define MERGE_GIT_FORCE      merge_git
+#define MERGE_GIT_DELETE     merge_git
+#define MERGE_NET            merge_simple
+#define MERGE_ALLOW          merge_net_rule
+#define MERGE_DENY           merge_net_rule
+#define MERGE_DENY_PORTS     merge_net_rule
+#define MERGE_NET_ASK        merge_simple
+#define MERGE_NET_ASK_TIME   merge_ask_time
+#define MERGE_PUBLISH        merge_net_rule
+#define MERGE_REACH          merge_net_rule
+#define MERGE_CATCH          merge_simple
+#define MERGE_UNIX_SOCKETS   merge_socket
+#define MERGE_SSH_AGENT      merge_agent_keys
+#define MERGE_GPG_AGENT      merge_agent_keys
+#define MERGE_GPG_CONFIRM    merge_simple
+#define MERGE_SSH_CONFIRM    merge_simple
+#define MERGE_MEMORY         merge_limit
+#define MERGE_CPUS           merge_limit
+#define MERGE_PIDS           merge_limit
+#define MERGE_DISK           merge_limit
+#define MERGE_TIMEOUT        merge_limit
+#define MERGE_GRACE          merge_limit
+#define MERGE_OUTPUT         merge_limit
+#define MERGE_OPEN_FILES     merge_limit
+#define MERGE_ENV_PASS       merge_env
+#define MERGE_ENV_SET        merge_env
+#define MERGE_ENV_REMOVE     merge_env
+#define MERGE_USER           merge_text_value
+#define MERGE_TTY            merge_simple
+#define MERGE_ENGINE         merge_text_value
+#define MERGE_UNSANDBOXED    merge_simple
+#define MERGE_IMAGE          merge_text_value
+#define MERGE_VM_KERNEL      merge_file
+#define MERGE_VM_MODULES     merge_file
+#define MERGE_SEATBELT_BASE  merge_simple
+#define MERGE_SEATBELT_FILE  merge_file
+#define MERGE_PULL           merge_simple
+#define MERGE_ENTRYPOINT     merge_simple
+#define MERGE_PLATFORM       merge_text_value
+#define MERGE_RUNTIME        merge_text_value
+#define MERGE_DOCKER_HOST    merge_text_value
+#define MERGE_DOCKER_CONTEXT merge_text_value
+#define MERGE_HOSTNAME       merge_text_value
+#define MERGE_NESTED_USERNS  merge_simple
+#define MERGE_MONITOR        merge_simple
+#define MERGE_MAY_LOSE       merge_simple
+#define MERGE_MUST_HAVE      merge_simple
+
 static int merge_said(struct merge *m, const struct said *s)
 {
+#define X(id, ...)                                                                                                     \
+    case KEY_##id:                                                                                                     \
+        return MERGE_##id(m, s);
     switch ((enum key_id)s->key) {
-    case KEY_VERSION:
-    case KEY_WORKSPACE:   /* decided before everything else (build.c) */
-    case KEY_GUARD_ALLOW: /* done first, by merge_text() */
+        POLICY_KEYS(X)
     case KEY_COUNT:
-    case KEY_EXTENDS:
-        return s->key != KEY_EXTENDS || m->text->trusted ? 0 : tighten_check(m, s, NULL);
-    case KEY_RW:
-    case KEY_RO:
-    case KEY_HIDE:
-    case KEY_PROTECT:
-    case KEY_CACHE:
-        return merge_place(m, s);
-    case KEY_MOUNTS:
-        return merge_mount(m, s);
-    case KEY_STORAGE:
-    case KEY_UNIX_SOCKETS:
-        return s->key == KEY_STORAGE ? merge_storage(m, s) : merge_socket(m, s);
-    case KEY_GUARD_ROOT:
-    case KEY_GUARD_DAILY:
-    case KEY_GUARD_ANY:
-    case KEY_GUARD_GIT:
-        return merge_guard(m, s);
-    case KEY_ALLOW:
-    case KEY_DENY:
-    case KEY_DENY_PORTS:
-    case KEY_PUBLISH:
-    case KEY_REACH:
-        return merge_net_rule(m, s);
-    case KEY_GIT_VERIFY:
-    case KEY_GIT_PROTECT:
-    case KEY_GIT_FORCE:
-    case KEY_GIT_DELETE:
-        return merge_git(m, s);
-    case KEY_SSH_AGENT:
-    case KEY_GPG_AGENT:
-    case KEY_NET_ASK_TIME:
-        return s->key == KEY_NET_ASK_TIME ? merge_ask_time(m, s) : merge_agent_keys(m, s);
-    case KEY_MEMORY:
-    case KEY_CPUS:
-    case KEY_PIDS:
-    case KEY_DISK:
-    case KEY_TIMEOUT:
-    case KEY_GRACE:
-    case KEY_OUTPUT:
-    case KEY_OPEN_FILES:
-        return merge_limit(m, s);
-    case KEY_ENV_PASS:
-    case KEY_ENV_SET:
-    case KEY_ENV_REMOVE:
-        return merge_env(m, s);
-    case KEY_USER:
-    case KEY_ENGINE:
-    case KEY_IMAGE:
-    case KEY_PLATFORM:
-    case KEY_RUNTIME:
-    case KEY_DOCKER_HOST:
-    case KEY_DOCKER_CONTEXT:
-    case KEY_HOSTNAME:
-        return merge_text_value(m, s);
-    case KEY_VM_KERNEL:
-    case KEY_VM_MODULES:
-    case KEY_SEATBELT_FILE:
-        return merge_file(m, s);
-    case KEY_SEATBELT_BASE:
-    case KEY_READ_ONLY:
-    case KEY_EXPAND:
-    case KEY_GUARD:
-    case KEY_GUARD_EVERYDAY:
-    case KEY_NET:
-    case KEY_CATCH:
-    case KEY_NET_ASK:
-    case KEY_GPG_CONFIRM:
-    case KEY_SSH_CONFIRM:
-    case KEY_TTY:
-    case KEY_PULL:
-    case KEY_ENTRYPOINT:
-    case KEY_ENV_FILES:
-    case KEY_COW:
-    case KEY_NESTED_USERNS:
-    case KEY_MONITOR:
-    case KEY_UNSANDBOXED:
-    case KEY_MAY_LOSE:
-    case KEY_MUST_HAVE:
-        return merge_simple(m, s);
+        break;
     }
+#undef X
     return 0;
 }
 
