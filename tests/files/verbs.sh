@@ -96,7 +96,7 @@ is to-host 0 "$PWD/new/file" "$p" path to-host "$name" /workspace/new/file
 is to-host-private 0 /tmp/private "$p" path to-host "$name" /tmp/private
 ln -s "$PWD" ../by-link
 is to-box-by-link 0 /workspace/x/y "$p" path to-box "$name" "$HOME/by-link/x/y"
-is path-usage 2 "to-box|to-host" "$p" path to-mars "$name" /
+is path-usage 2 "unknown action 'to-mars'; it is to-box or to-host" "$p" path to-mars "$name" /
 is no-session 4 "no session" "$p" cat "$name-2:/x"
 is no-place 2 "SESSION:/PATH" "$p" cat /etc/hostname
 is stop 0 "" "$p" session stop "$name"
