@@ -130,7 +130,7 @@ shell --build|is for the session of a project
 shell --base-tag x|is for the session of a project
 image check|image: write
 image check ./nothing|cannot read
-image print nothing|there is no file
+image print nothing|pinfold has no image
 list --engine docker|has no option --engine
 EOF
 }
