@@ -213,7 +213,7 @@ static char *content(struct guard *g, int file, uint64_t size, size_t *ret_n)
     return bytes;
 }
 
-static bool is_odd(struct str name)
+static bool is_odd_ref(struct str name)
 {
     return gitref_is_option(name) || str_starts(name, STR(TOLD_REPLACES));
 }
@@ -221,8 +221,8 @@ static bool is_odd(struct str name)
 static int take_odd(void *ctx, struct str name, struct str target)
 {
     struct buf *found = ctx;
-    struct str one = is_odd(name) ? name : target;
-    if (!is_odd(one))
+    struct str one = is_odd_ref(name) ? name : target;
+    if (!is_odd_ref(one))
         return 0;
     buf_str(found, one);
     return 1;
@@ -293,7 +293,7 @@ static void tell_refs(struct guard *g, struct ending *e, int file, struct str pa
     if (str_starts(text, STR("ref:")))
         odd = gitref_of_head(text, &name) && gitref_is_option(name);
     while (!odd && gitref_next_packed(&text, &name))
-        odd = is_odd(name);
+        odd = is_odd_ref(name);
     if (odd)
         tell_or_count(g, e, TOLD_REF, path, name);
     free(bytes);
