@@ -347,6 +347,8 @@ int place_find(struct guard *g, int dir_fd, const char *text,
 /* For a call with two paths: the directory that both begin at, opened once, or -1: each finds its own. */
 int place_base(struct guard *g, const char *a, const char *b, int a_dir, int b_dir);
 int place_find_at(struct guard *g, int base, int dir_fd, const char *text, struct place *ret);
+/* The directory that `text` names for the caller, O_PATH, without a verdict about hidden names on the way. */
+int directory_seen(struct guard *g, int base, const char *text);
 void place_drop(struct place *p);
 /* spelling.c: 0, or a refusal because the file system may take the name for one that rules are about */
 int place_spelling(struct guard *g, const struct place *p);
@@ -659,7 +661,11 @@ void monitor_result(struct guard *g, long result);
 void monitor_end(struct guard *g); /* tells how often what was told has happened */
 
 /* quiet.c: whether a call that continues (monitor_only()) has nothing to be told of. */
+/* Whether a path of /proc leads out of it again: "..", root, cwd, or beyond a descriptor. */
+bool proc_leaves(const char *text);
 bool quiet_call(struct guard *g);
+/* Whether a path of /proc may lead out of it again: by "..", root, cwd or a descriptor. */
+bool proc_leaves(const char *text);
 bool quiet_masked(const struct guard *g, const char *path, size_t n, bool *ret_clear);
 /* What the call names, nothing, was found to be at `path`; `clear` as quiet_masked() has said. */
 void quiet_keep(struct guard *g, int dir, const char *text, const char *path, bool clear);

@@ -305,6 +305,48 @@ static bool judge_said(const char *said, const char *cwd, bool writes, const cha
     return v->answer != NO_ANSWER || said[0] != '~' || judge_path(path, writes, project, v);
 }
 
+/* A path of the question. `search`: the directory in which Grep looks. */
+static bool judge_text(const char *tool, const char *said, const char *cwd, bool writes, const json_t *search,
+                       struct hook_verdict *v)
+{
+    static char project[PATH_MAX], why[2 * PATH_MAX];
+    if (!said || strlen(said) >= PATH_MAX || strlen(cwd) >= PATH_MAX) {
+        hook_say("%s has no path to judge", tool);
+        return false;
+    }
+    if (!hook_project(project, why, sizeof why)) {
+        hook_say("%s", why);
+        return false;
+    }
+    return chdir(project) == 0 && judge_said(said, cwd, writes, project, v) &&
+           (!search || judge_search(said, cwd, search, project, v));
+}
+
+/* A tool that nobody here knows: one that runs a text would do that outside, and what has a path may read it. */
+static bool judge_other(const char *tool, const char *cwd, const json_t *input, struct hook_verdict *v)
+{
+    static const char *const paths[] = {"file_path", "filePath", "notebook_path", "path", "local_path", NULL};
+    if (json_object_get(input, "command") || json_object_get(input, "code")) {
+        v->answer = REFUSE;
+        snprintf(v->why, sizeof v->why, "pinfold: the tool %.100s would run outside of the box; use Bash", tool);
+        return true;
+    }
+    for (size_t i = 0; v->answer == NO_ANSWER && paths[i]; i++) {
+        const char *said = json_string_value(json_object_get(input, paths[i]));
+        if (said && *said && !judge_text(tool, said, cwd, false, NULL, v))
+            return false;
+    }
+    const json_t *files = json_object_get(input, "files"), *one;
+    size_t k;
+    json_array_foreach(files, k, one)
+    {
+        const char *said = json_string_value(one);
+        if (v->answer == NO_ANSWER && said && *said && !judge_text(tool, said, cwd, false, NULL, v))
+            return false;
+    }
+    return true;
+}
+
 static bool judge(const json_t *question, struct hook_verdict *v)
 {
     static const struct {
@@ -317,12 +359,11 @@ static bool judge(const json_t *question, struct hook_verdict *v)
     const char *tool = json_string_value(json_object_get(question, "tool_name"));
     const char *cwd = json_string_value(json_object_get(question, "cwd"));
     const json_t *input = json_object_get(question, "tool_input");
-    static char project[PATH_MAX], why[2 * PATH_MAX];
     if (!tool || !cwd || cwd[0] != '/' || !json_is_object(input)) {
         hook_say("the agent's question has an unknown form");
         return false;
     }
-    if (same(tool, "Bash")) {
+    if (same(tool, "Bash") || same(tool, "Monitor")) { /* both by the shell that the prefix replaces */
         judge_shell(v);
         return true;
     }
@@ -332,18 +373,10 @@ static bool judge(const json_t *question, struct hook_verdict *v)
         const char *said = json_string_value(json_object_get(input, tools[i].path));
         if ((!said || !*said) && !tools[i].writes)
             said = cwd; /* Grep and Glob: the current directory */
-        if (!said || strlen(said) >= PATH_MAX || strlen(cwd) >= PATH_MAX) {
-            hook_say("%s has no path to judge", tool);
-            return false;
-        }
-        if (!hook_project(project, why, sizeof why)) {
-            hook_say("%s", why);
-            return false;
-        }
-        return chdir(project) == 0 && judge_said(said, cwd, tools[i].writes, project, v) &&
-               (!same(tool, "Grep") || judge_search(said, cwd, input, project, v));
+        return judge_text(tool, said, cwd, tools[i].writes, same(tool, "Grep") ? input : NULL, v);
     }
-    return true;
+    /* Servers' tools run where their servers do: in the box, or elsewhere than here. */
+    return strncmp(tool, "mcp__", 5) == 0 || judge_other(tool, cwd, input, v);
 }
 
 int hook_check(void)

@@ -18,7 +18,7 @@
 
 #define MANAGED "/etc/claude-code/managed-settings.json" /* code.claude.com/docs/en/settings: nothing overrides it */
 #define PREFIX  "CLAUDE_CODE_SHELL_PREFIX"
-#define MATCHER "Bash|Write|Edit|MultiEdit|NotebookEdit|Read|Grep|Glob"
+#define MATCHER "*" /* every tool: which of them run something outside changes from version to version */
 
 enum { SETTINGS_MAX = 4 << 20, STATUS_DONE = 0, STATUS_NOT = 1, STATUS_LINE = 2 };
 
@@ -143,6 +143,23 @@ static const char *prefix_of(const json_t *settings)
     return json_string_value(json_object_get(json_object_get(settings, "env"), PREFIX));
 }
 
+/* Whether we are asked about every tool. */
+static bool asks_of_all(const json_t *settings)
+{
+    const json_t *list = json_object_get(json_object_get(settings, "hooks"), "PreToolUse"), *entry, *each;
+    size_t i, k;
+    json_array_foreach(list, i, entry)
+    {
+        const char *matcher = json_string_value(json_object_get(entry, "matcher"));
+        json_array_foreach(json_object_get(entry, "hooks"), k, each)
+        {
+            if (matcher && same(matcher, MATCHER) && is_ours(json_string_value(json_object_get(each, "command"))))
+                return true;
+        }
+    }
+    return false;
+}
+
 /* Whether one of the entries asks us; with `remove` these are taken out. */
 static bool find_check(json_t *settings, bool remove)
 {
@@ -199,7 +216,7 @@ static bool put_ours(json_t *settings, const char *shell)
 
 static void show_change(char sign, const char *shell)
 {
-    printf("%c env." PREFIX " = %s\n%c hooks.PreToolUse: %s " HOOK_CHECK ", for " MATCHER "\n", sign, shell, sign,
+    printf("%c env." PREFIX " = %s\n%c hooks.PreToolUse: %s " HOOK_CHECK ", for every tool\n", sign, shell, sign,
            shell);
 }
 
@@ -233,7 +250,7 @@ int hook_install(const struct hook_ask *a)
     if (before && !hook_shell_named(before)) {
         r = hook_wrong("'%s' has " PREFIX " of another tool (%s); remove that first", s.path, before);
     } else {
-        bool again = before && same(before, shell) && find_check(s.json, false);
+        bool again = before && same(before, shell) && asks_of_all(s.json);
         (void)find_check(s.json, true);
         printf("%s%s\n", s.path, again ? ": nothing to change" : "");
         if (!again)
@@ -311,6 +328,9 @@ int hook_status(const struct hook_ask *a)
             printf("%s: installed (%s)\n", s.path, prefix);
         if (ours && access(prefix, X_OK) < 0)
             bad = printf("%s is not there: every command fails; run: pinfold hook install claude-code\n", prefix) > 0;
+        if (ours && !asks_of_all(s.json))
+            bad = printf("%s asks about some tools alone; run: pinfold hook install claude-code%s\n", s.path,
+                         both[i].managed ? " --managed" : "") > 0;
         managed |= ours && i == 0;
         on |= ours;
         json_decref(s.json);

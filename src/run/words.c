@@ -418,8 +418,10 @@ void words_left(const struct left_behind *l, struct buf *out)
         words_safe(out, l->path);
         return;
     }
+    const bool replaces = l->what && str_starts(str_of(l->what), STR(TOLD_REPLACES));
     buf_text(out, same(l->kind, "repository") ? "made in the new repository '"
                   : same(l->kind, "link")     ? "created a link that leads out of the workspace: '"
+                  : replaces                  ? "left a replacement of an object in '"
                   : same(l->kind, "ref")      ? "left a branch or tag whose name git would take as an option in '"
                                               : "left a FIFO in the workspace: '");
     words_safe(out, l->path);
@@ -428,7 +430,9 @@ void words_left(const struct left_behind *l, struct buf *out)
         return;
     buf_text(out, same(l->kind, "link") ? " -> '" : ": ");
     words_safe(out, l->what);
-    buf_text(out, same(l->kind, "ref")
+    buf_text(out, replaces ? "; git shows another object in the place of this one, and pushes this one: look with git "
+                             "--no-replace-objects, remove it with git replace -d"
+                  : same(l->kind, "ref")
                       ? "; scripts that pass the name to git would set that option: remove it with git update-ref -d"
                   : same(l->kind, "link") ? "'"
                                           : "; these run automatically when you open it there: inspect them first");

@@ -156,6 +156,14 @@ def names_in_head_and_packed_refs_are_told(scene, _program):
         scene.sh("rm -f h .git/HEAD; echo 'ref: refs/heads/main' > .git/HEAD")
     packed = "git pack-refs --all; sed -i \"1a $(git rev-parse HEAD) refs/heads/--upload-pack=touch\" .git/packed-refs"
     assert told(scene.box(packed, "--json")) == {(".git/packed-refs", "refs/heads/--upload-pack=touch")}
+    scene.sh("git update-ref -d refs/heads/--upload-pack=touch")
+    packed = "git commit -q --allow-empty -m other; git pack-refs --all; echo \"$(git rev-parse HEAD) refs/replace/$(git rev-parse HEAD~)\" >> .git/packed-refs"
+    done = scene.box(packed, "--json")
+    replaced = scene.sh("git rev-parse HEAD~").out.decode().strip()
+    assert told(done) == {(".git/packed-refs", "refs/replace/" + replaced)} and b"other" in scene.sh("git log -1 --format=%s HEAD~").out, done.said()
+    scene.sh(f"git replace -d {replaced}; git reset -q --hard HEAD~")
+    packed = "git pack-refs --all; sed -i \"1a $(git rev-parse HEAD) refs/heads/--upload-pack=touch\" .git/packed-refs"
+    assert told(scene.box(packed, "--json")) == {(".git/packed-refs", "refs/heads/--upload-pack=touch")}
     status = scene.sh("git status && git for-each-ref && git fetch . && git checkout -q side && git checkout -q main")
     assert status.status == 0, status.said()
     assert not os.path.exists(scene.path + "/ran")

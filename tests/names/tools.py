@@ -6,8 +6,8 @@ A tool is a program of the system, or a package of npm's registry in $NPM: the s
 from collections import namedtuple
 
 Row = namedtuple("Row", "needs plant act before", defaults=("true",))
-SMALL = ["lefthook@2.2.2", "lint-staged@15.5.2", "pnpm@10.34.9", "yarn@1.22.22", "@yarnpkg/cli-dist@4.9.2"]
-LARGE = ["@jdxcode/mise-linux-x64", "@oven/bun-linux-x64", "opencode-ai", "@google/gemini-cli", "@qwen-code/qwen-code", "@mariozechner/pi-coding-agent", "pnpm-latest@npm:pnpm"]
+SMALL = ["lefthook@2.2.2", "lint-staged@15.5.2", "nano-staged@0.8.0", "pnpm@10.34.9", "yarn@1.22.22", "@yarnpkg/cli-dist@4.9.2"]
+LARGE = ["@commitlint/cli@21.2.4", "@jdxcode/mise-linux-x64", "@oven/bun-linux-x64", "opencode-ai", "@google/gemini-cli", "@qwen-code/qwen-code", "@mariozechner/pi-coding-agent", "pnpm-latest@npm:pnpm"]
 
 CONFLICT = "echo 1 > a; git add a; git commit -qm 1; git checkout -qb o; echo 2 > a; git commit -qam 2; git checkout -q -; echo 3 > a; git commit -qam 3; git rebase -q o >/dev/null 2>&1; true"
 MAIL = ("echo 1 > a; git add a; git commit -qm 1; echo 2 > a; git commit -qam 2; echo 3 > a; git commit -qam 3; git format-patch -q -2; git reset -q --hard HEAD~2; echo 9 > a; git commit -qam 9; "
@@ -55,6 +55,11 @@ ROWS = {  # by the entry without its last slash
     ".lintstagedrc": Row("npm:lint-staged", "echo \"{\\\"*\\\": \\\"touch $RAN\\\"}\" > .lintstagedrc",
                          PACKAGE + "git add .; git commit -qm 0; printf '#!/bin/sh\\nnode %s/lint-staged/bin/lint-staged.js\\n' $NPM > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; "
                          "echo y > f; git add .; git commit -qm x"),
+    ".nano-staged.json": Row("npm:nano-staged", "echo \"{\\\"*\\\": \\\"touch $RAN\\\"}\" > .nano-staged.json",
+                             PACKAGE + "git add .; git commit -qm 0; printf '#!/bin/sh\\nnode %s/nano-staged/lib/bin.js\\n' $NPM > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; "
+                             "echo y > f; git add .; git commit -qm x"),
+    ".commitlintrc.json": Row("npm:@commitlint/cli", NODE + "; echo '{\"extends\": [\"./p.cjs\"]}' > .commitlintrc.json", "echo 'feat: x' | node $NPM/@commitlint/cli/cli.js"),
+    ".commitlintrc": Row("npm:@commitlint/cli", NODE + "; echo 'extends: [./p.cjs]' > .commitlintrc", "echo 'feat: x' | node $NPM/@commitlint/cli/cli.js"),
     # Editors
     ".exrc": Row("vim", VIM + ".exrc", VIM_RUN),
     ".vimrc": Row("vim", VIM + ".vimrc", VIM_RUN),
@@ -135,20 +140,22 @@ ROWS = {  # by the entry without its last slash
 
 # Entries that are another spelling of one above, for the same tool, are not listed.
 UNTRIED = {
-    "judged by content, in the suites guard and escape": ".git/config .git/config.worktree .gitmodules rebase-merge/strategy sequencer/opts sequencer/todo .git/hooks .git/info/attributes .git/commondir",
+    "judged by content, in the suites guard and escape": ".git/config .git/config.worktree .gitmodules rebase-merge/strategy sequencer/opts sequencer/todo .git/hooks .git/info/attributes .git/commondir refs/replace info/grafts",
     "neither Debian nor npm has the tool": ".jj/repo .jj/repo/config.toml .jj/workspace-config.toml .git/sl/config .sl/config .sl/sharedpath .pijul/config .overcommit.yml .trunk .lvimrc devenv.nix devbox.json "
                                            "rust-toolchain rust-toolchain.toml .mvn/wrapper .mvn/extensions.xml .mvn/mvnd.properties .flox/env .shadowenv.d bin/activate-hermit bin/hermit bin/hermit.hcl "
-                                           ".tmux-sessionizer .sdkmanrc global.json hk.pkl hk.local.pkl .config/hk.pkl .config/hk.local.pkl packrat/init.R rv/scripts devenv.yaml devenv.local.nix devenv.local.yaml",
-    "what it names is downloaded first": ".corepack.env .bazeliskrc .bazelversion gradle/gradle-daemon-jvm.properties .prototools",
-    "a tool of npm, PyPI, Ruby or R, that is large for one row": ".poetry .pdm-plugins .git/lazygit.yml .lazygit.yml .bzr/branch/branch.conf .p4config .gclient .reviewboardrc .arcconfig prek.toml sgconfig.yml .rbenv-vars .lintr",
-    "an editor's language server, or an editor's plugin": "*.sublime-project .lazy.lua .ycm_extra_conf.py .lite_project.lua rust-analyzer.toml .lsp/config.edn buildServer.json hie.yaml .hie-bios",
+                                           ".tmux-sessionizer .sdkmanrc global.json hk.pkl hk.local.pkl .config/hk.pkl .config/hk.local.pkl packrat/init.R rv/scripts devenv.yaml devenv.local.nix devenv.local.yaml "
+                                           ".moon/hooks .flox/env.json .jvmopts .sbtopts .mill-jvm-opts .mill-opts .gh-dash.yml .rusty-hook.toml rusty-hook.toml captainhook.json captainhook.config.json "
+                                           "grumphp.yml grumphp.yaml grumphp.yml.dist grumphp.yaml.dist",
+    "what it names is downloaded first": ".corepack.env .bazeliskrc .bazelversion gradle/gradle-daemon-jvm.properties .prototools mise.lock mise.local.lock .config/mise.lock mise/mise.lock flake.lock devenv.lock devbox.lock uv.toml .flox/env.lock",
+    "a tool of npm, PyPI, Ruby or R, that is large for one row": ".poetry .pdm-plugins .git/lazygit.yml .lazygit.yml .bzr/branch/branch.conf .p4config .gclient .reviewboardrc .arcconfig prek.toml sgconfig.yml .rbenv-vars .lintr .git-hooks .gitlint .czrc .cz.json",
+    "an editor's language server, or an editor's plugin": "*.sublime-project .lazy.lua .ycm_extra_conf.py .lite_project.lua rust-analyzer.toml .lsp/config.edn buildServer.json hie.yaml .hie-bios .sourcekit-lsp .kateproject .joyride .factorypath",
     "a login to a desktop or to systemd": ".config/autostart .config/systemd/user .config/environment.d .pam_environment .xprofile .xsessionrc .xinitrc",
-    "graphical, or a service": ".vscode *.code-workspace .idea .run .fleet .zed .theia .nova .vs .settings .idx .devcontainer .devcontainer.json .helix",
+    "graphical, or a service": ".vscode *.code-workspace .idea .run .fleet .zed .theia .nova .vs .settings .idx .project .externalToolBuilders .cproject conductor.json .conductor .superset .mux .cmux .workmux.yaml .devcontainer .devcontainer.json .helix",
     "an agent that starts only with a login or a person's answer": ".mcp.json .claude .claude.json .codex .cursor .kiro .windsurf .continue .clinerules .cline .roo .kilocode .amazonq .amp .openhands .antigravity "
-    ".agent .agents .hermes .copilot .github/copilot .github/hooks .github/agents .goose .crush .crush.json crush.json .junie .augment .trae .factory .vibe .iflow .codebuddy .qoder .grok .kimi .rovodev .tabnine .github/mcp.json .github/skills .aider.conf.yml .aider.model.settings.yml",
+    ".agent .agents .hermes .copilot .github/copilot .github/hooks .github/agents .goose .crush .crush.json crush.json .junie .augment .trae .factory .vibe .iflow .codebuddy .qoder .grok .kimi .rovodev .tabnine .github/mcp.json .github/skills gptme.toml .aider.conf.yml .aider.model.settings.yml",
     "read where another file of the list is, by the same code": ".nvim.lua .gvimrc .vim .emacs.d opencode.jsonc mise.local.toml .mise.toml .mise.local.toml .mise .config/mise.toml .config/mise .bash_aliases "
     ".pre-commit-config.yml .inputrc mise/config.toml mise/config.local.toml .miserc.toml .config/miserc.toml .config/git default.nix",
     "pinfold reads it as the policy of its own start, which tests/project and tests/paths do": ".pinfold .agent-sandbox",
     "ssh takes its home from the user database, not from HOME": ".ssh",
 }
-FAMILIES = ("lefthook", ".lefthook", ".config/lefthook", ".lintstagedrc", "lint-staged.config", ".huskyrc", "husky.config", ".commitlintrc", "commitlint.config")  # spellings of one file
+FAMILIES = ("lefthook", ".lefthook", ".config/lefthook", ".lintstagedrc", "lint-staged.config", ".huskyrc", "husky.config", ".commitlintrc", "commitlint.config", ".nano-staged", "nano-staged", ".nanostagedrc")  # spellings of one file

@@ -101,6 +101,25 @@ def reads(p):
     }
 
 
+def by_ways(p):
+    """Ways to a name by which a box would hide from the monitor what it is refused. Without the monitor nobody is told of them."""
+    other, home, ssh, beside = p.other, p.home, ".ssh", "read-only /"
+    return {
+        "a write through the root in /proc": ([], ["sh", "-c", f"echo x > /proc/self/root{other}/new"], ("file", "create", "/other/new", beside), "any"),
+        "mkdir through the root in /proc": ([], ["sh", "-c", f"mkdir /proc/self/root{other}/made 2>/dev/null"], ("file", "create", "/other/made", beside), "any"),
+        "a write through a link into /proc": ([], ["sh", "-c", f"ln -s /proc/self/root{other}/new l; echo x 2>/dev/null > l"], ("file", "create", "/other/new", beside), "any"),
+        "through /proc and up": ([], ["sh", "-c", f"cat /proc/..{home}/.ssh/id_rsa 2>/dev/null"], ("file", "read", "/.ssh/id_rsa", ssh), "any"),
+        "through the root in /proc": ([], ["sh", "-c", f"cat /proc/self/root{home}/.ssh/id_rsa 2>/dev/null"], ("file", "read", "/.ssh/id_rsa", ssh), "any"),
+        "through another's root in /proc": ([], ["sh", "-c", f"cat /proc/$$/root{home}/.ssh/id_rsa 2>/dev/null; false"], ("file", "read", "/.ssh/id_rsa", ssh), "any"),
+        "from a directory of /proc": ([], ["sh", "-c", f"cd /proc/self && cat root{home}/.ssh/id_rsa 2>/dev/null"], ("file", "read", "/.ssh/id_rsa", ssh), "any"),
+        "through a descriptor": ([], ["sh", "-c", f"exec 3</; cat /dev/fd/3{home}/.ssh/id_rsa 2>/dev/null"], ("file", "read", "/.ssh/id_rsa", ssh), "any"),
+        "through a link to the root in /proc": ([], ["sh", "-c", f"ln -s /proc/self/root l; cat l{home}/.ssh/id_rsa 2>/dev/null"], ("file", "read", "/.ssh/id_rsa", ssh), "any"),
+        "through links into /proc": ([], ["sh", "-c", f"ln -s /proc/self/root{home}/.ssh/id_rsa l; ln -s l m; cat m 2>/dev/null"], ("file", "read", "/.ssh/id_rsa", ssh), "any"),
+        "cd through /proc": ([], ["sh", "-c", f"cd /proc/self/root{home}/.ssh 2>/dev/null"], ("file", "read", "/.ssh", ssh), "any"),
+        "a hidden program through /proc": (["--hide", other], ["sh", "-c", f"/proc/self/root{other}/tool 2>/dev/null"], ("file", "exec", "/other/tool", "other"), "any"),
+    }
+
+
 def network(p):
     none = "net none"
     return {
@@ -177,6 +196,8 @@ def silent(p):
         "git": ["git", "-C", "proj", "status"],
         "a compiler": ["sh", "-c", "echo 'int main(void) { return 0; }' > t.c && cc t.c -o t && ./t"],
         "make": ["make", "--version"],
+        "/proc and links into it": ["sh", "-c", "ln -s /proc/self l; cat /proc/self/status l/status /proc/self/root/etc/passwd /proc/self/../cpuinfo; ls -l /proc/self/fd l/fd /proc/self/cwd/; "
+                                    "cat /dev/fd/0 /proc/self/root/nothing l/nothing </dev/null; cd /proc/self/cwd"],
         "its own sockets and files": ["python3", "-c", "import socket, tempfile; s = socket.create_server(('127.0.0.1', 0)); "
                                       "socket.create_connection(s.getsockname()); tempfile.TemporaryFile().write(b'x')"],
     }

@@ -451,7 +451,8 @@ static const char *elsewhere(void *ctx, const char *name)
     static const char *const values[][2] = {
         {"XDG_CONFIG_HOME", "/cfg"}, {"KUBECONFIG", "/k/a:rel/b"},     {"GNUPGHOME", "/g"},
         {"AWS_CONFIG_FILE", "/aws"}, {"PSQL_HISTORY", "/dev/null"},    {"CODEX_HOME", "/home"},
-        {"CARGO_HOME", "/c"},        {"GEMINI_CLI_HOME", "/home/u/g"}, {"XDG_DATA_HOME", "relative"}};
+        {"CARGO_HOME", "/c"},        {"GEMINI_CLI_HOME", "/home/u/g"}, {"XDG_DATA_HOME", "relative"},
+        {"PUB_CACHE", "/pub"},       {"PI_CODING_AGENT_DIR", "/pi"},   {"XDG_STATE_HOME", "/state"}};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         if (same(name, values[i][0]))
             return values[i][1];
@@ -472,9 +473,18 @@ static void moved_secrets_are_hidden(void **state)
     struct policy *p = NULL;
     struct err e;
     assert_int_equal(build_in(&w, NULL, NULL, &p, &e), 0);
-    static const char *const hidden[] = {
-        "/cfg/gh",        "/home/u/.config/gh", "/k/a", "/home/u/p/rel/b", "/home/u/.kube", "/g", "/aws",
-        "/c/credentials", "/home/u/g/.gemini"};
+    static const char *const hidden[] = {"/cfg/gh",
+                                         "/home/u/.config/gh",
+                                         "/k/a",
+                                         "/home/u/p/rel/b",
+                                         "/home/u/.kube",
+                                         "/g",
+                                         "/aws",
+                                         "/c/credentials",
+                                         "/home/u/g/.gemini",
+                                         "/pub/credentials.json",
+                                         "/pi",
+                                         "/state/opencode"};
     for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
         if (!hides(p, hidden[i]))
             fail_msg("%s is not hidden", hidden[i]);

@@ -11,6 +11,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/magic.h>
 #include <linux/sched.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -201,7 +202,7 @@ struct monitor_spot {
     char path[PLACE_PATH]; /* of that directory as the box has it, and the rest */
 };
 
-/* `text` in directory `base` (-1: it is absolute). */
+/* `text` in directory `base` (-1: it is absolute), as its caller means it: /proc says something else of us. */
 static int monitor_spot_find(struct guard *g, int base, const char *text, struct monitor_spot *ret)
 {
     char head[PATH_MAX];
@@ -213,7 +214,7 @@ static int monitor_spot_find(struct guard *g, int base, const char *text, struct
             cut--;
         memcpy(head, cut ? text : ".", cut ? cut : 1);
         head[cut ? cut : 1] = 0;
-        ret->at = sys_openat(base, head, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        ret->at = directory_seen(g, base, head);
         if (ret->at >= 0)
             break;
         if (cut <= 1)
@@ -236,39 +237,60 @@ static int monitor_spot_find(struct guard *g, int base, const char *text, struct
     return 0;
 }
 
+static bool is_of_proc(const struct monitor_spot *s)
+{
+    struct statfs fs;
+    return sys_fstatfs(s->at, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+}
+
+/* If the spot is a link, it becomes that to which the link leads. Not in /proc, whose links are more than their text. */
+static bool monitor_spot_follow(struct guard *g, struct monitor_spot *s)
+{
+    struct monitor_spot next;
+    char text[PATH_MAX];
+    const long n = strchr(s->path + s->name, '/') || is_of_proc(s)
+                       ? -EINVAL
+                       : sys_readlinkat(s->at, s->path + s->name, text, sizeof text - 1);
+    if (n <= 0)
+        return false;
+    text[n] = 0;
+    if (monitor_spot_find(g, s->at, text, &next) < 0)
+        return false;
+    (void)close_fd(s->at);
+    *s = next;
+    return true;
+}
+
 /* Whether the host may have something where the box has nothing, there or where a link at the end of it leads. `ret_clear`: and at
    no other name of its directory. */
 static bool leads_to_mask(struct guard *g, const struct monitor_spot *from, bool *ret_clear)
 {
-    struct monitor_spot s = *from, next;
+    struct monitor_spot s = *from;
     const char *last = strrchr(s.path, '/');
     bool elsewhere, masked = quiet_masked(g, s.path, (size_t)(last - s.path), ret_clear);
     s.at = sys_fcntl(from->at, F_DUPFD_CLOEXEC, 0);
-    for (int i = 0; i < MONITOR_LINKS && !masked && s.at >= 0; i++) {
-        char text[PATH_MAX];
-        long n = strchr(s.path + s.name, '/') ? -EINVAL : sys_readlinkat(s.at, s.path + s.name, text, sizeof text - 1);
-        if (n <= 0)
-            break;
-        text[n] = 0;
-        if (monitor_spot_find(g, s.at, text, &next) < 0)
-            break;
-        (void)close_fd(s.at);
-        s = next;
+    for (int i = 0; i < MONITOR_LINKS && !masked && s.at >= 0 && monitor_spot_follow(g, &s); i++)
         masked = quiet_masked(g, s.path, s.name - 1, &elsewhere);
-    }
     (void)close_fd(s.at);
     return masked;
 }
 
-/* A call with this path fails with `no`. Others than these are no refusals: the object is of another kind, or is there already. True:
-   nothing is there, `ret` says where (without a descriptor), and `ret_clear` is as above. */
+/* Others than these are no refusals: the object is of another kind, or is there already. */
+static bool is_refusal(enum denial_action action, int no)
+{
+    const bool user = action == DENIAL_OWNER && no == EINVAL; /* which the box does not have */
+    return no == EACCES || no == EPERM || no == EROFS || user;
+}
+
+/* A call with this path fails with `no`. True: nothing is there, `ret` says where (without a descriptor), and `ret_clear` is as
+   above. */
 static bool tell_spot(struct guard *g, enum denial_action action, int no, int base, const char *text,
                       struct monitor_spot *ret, bool *ret_clear)
 {
-    const bool user = action == DENIAL_OWNER && no == EINVAL; /* which the box does not have */
-    if ((no != EACCES && no != EPERM && no != EROFS && no != ENOENT && !user) ||
-        monitor_spot_find(g, base, text, ret) < 0)
+    if ((!is_refusal(action, no) && no != ENOENT) || monitor_spot_find(g, base, text, ret) < 0)
         return false;
+    for (int i = 0; i < MONITOR_LINKS && action == DENIAL_WRITE && monitor_spot_follow(g, ret); i++)
+        ; /* pinfold, which looks there, has another /proc/self */
     if (no != ENOENT || leads_to_mask(g, ret, ret_clear))
         monitor_tell(g, action, no, ret->path, ret->n);
     ret->at = close_fd(ret->at);
@@ -313,6 +335,19 @@ static int would_open(struct guard *g, int base, const char *text, int want)
     return own < 0 ? -own : 0;
 }
 
+/* A path that leads nowhere for us may lead through /proc/self, by its text or by a link: what the kernel would answer its caller, and
+   where. ENOENT: it leads nowhere for him, either. */
+static int would_open_there(struct guard *g, int base, const char *text, int want, struct monitor_spot *ret)
+{
+    if (monitor_spot_find(g, base, text, ret) < 0)
+        return ENOENT;
+    for (int i = 0; i < MONITOR_LINKS && monitor_spot_follow(g, ret); i++) {
+    }
+    const int no = is_of_proc(ret) ? 0 : would_open(g, ret->at, ret->path + ret->name, want);
+    ret->at = close_fd(ret->at);
+    return no;
+}
+
 /* The program that a script's first line names. True: there is nothing to tell of it. */
 static bool script_look(struct guard *g, int base, const char *text)
 {
@@ -342,9 +377,14 @@ static void open_look(struct guard *g, enum denial_action action, int dir, uint6
     if (!path_read(g, dir, path, g->text[0], &base))
         return;
     /* /proc is the box's own, and says "self" of its caller. */
-    const bool proc = strncmp(g->text[0], "/proc/", 6) == 0 && action == DENIAL_READ;
-    int no = proc ? 0 : would_open(g, base, g->text[0], want);
-    if (no && tell_spot(g, action, no, base, g->text[0], &s, &clear))
+    const bool proc = strncmp(g->text[0], "/proc/", 6) == 0 && action == DENIAL_READ, leaves = proc_leaves(g->text[0]);
+    int no = leaves ? ENOENT : proc ? 0 : would_open(g, base, g->text[0], want);
+    const int there = no == ENOENT ? would_open_there(g, base, g->text[0], want, &s) : ENOENT;
+    if (there != ENOENT && is_refusal(action, there))
+        monitor_tell(g, action, there, s.path, s.n);
+    else if (there != ENOENT)
+        ; /* nothing to tell of it */
+    else if (no && tell_spot(g, action, no, base, g->text[0], &s, &clear))
         quiet_keep(g, dir, g->text[0], s.path, clear);
     else if (!no && action == DENIAL_EXEC && script_look(g, base, g->text[0]))
         quiet_program(g, g->text[0]);

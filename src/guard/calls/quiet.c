@@ -180,6 +180,20 @@ static void know(struct guard *g, uint64_t sum, const char *text)
 
 /* ---- the call ---- */
 
+bool proc_leaves(const char *text)
+{
+    if (strncmp(text, "/proc/", 6) != 0)
+        return false;
+    for (const char *at = text + 6; *at; at += strspn(at, "/")) {
+        const size_t n = strcspn(at, "/");
+        if (n == 0 || (n == 2 && memcmp(at, "..", 2) == 0) || (n == 4 && memcmp(at, "root", 4) == 0) ||
+            (n == 3 && memcmp(at, "cwd", 3) == 0) || (n == 2 && memcmp(at, "fd/", 3) == 0 && strchr(at + 3, '/')))
+            return true;
+        at += n;
+    }
+    return false;
+}
+
 /* Whether there is nothing to tell of an access to the path in text[0]. The caller's directory is reached through its links in /proc. */
 static bool is_quiet(struct guard *g, int dir, int n, int want, bool exec)
 {
@@ -223,8 +237,12 @@ static bool quiet_path(struct guard *g, int dir, uint64_t path, int want, bool e
     if (n <=
         0) /* nothing, or what nobody may read: so pid 1's own command before its execve, whose memory is pid 1's */
         return true;
-    if (!exec && strncmp(text, "/proc/", 6) == 0) /* the box's own, and says "self" of its caller */
-        return true;
+    if (strncmp(text, "/proc/", 6) == 0) { /* the box's own, and says "self" of its caller */
+        if (proc_leaves(text))
+            return false;
+        if (!exec)
+            return true;
+    }
     const bool kept = text[0] == '/' && (want == R_OK || exec);
     const uint64_t sum = !kept ? 0 : exec ? program_sum(g, text, n) : path_sum(g, text, n);
     g->moves = atomic_load(&g->shared->moves);

@@ -269,6 +269,34 @@ static int passes_hidden(struct guard *g, int base, const char *text)
     return rule ? deny(g, DENIAL_READ, rule, at, "a hidden name on the path") : 0;
 }
 
+/* The directory that `text`, which has links in it, names for the caller. */
+static int parent_walk(struct guard *g, int root, int base, const char *text)
+{
+    if (!g->proc_has_us && root < 0) {
+        /* /proc/self fails here, because it would refer to us; such a path is walked below. */
+        const int dir = sys_openat2(base, text, OPEN_DIR, 0, RESOLVE_NO_MAGICLINKS);
+        if (dir >= 0 || (dir != -ENOENT && dir != -ELOOP))
+            return dir;
+    }
+    struct walk w = {.g = g, .root = root};
+    w.at = text[0] == '/' ? root_open(root) : sys_openat(base, ".", OPEN_DIR, 0);
+    if (w.at < 0)
+        return w.at;
+    strcpy(w.rest, text);
+    const int no = walk_all(&w);
+    if (no < 0) {
+        (void)sys_close(w.at);
+        return no;
+    }
+    return w.at;
+}
+
+int directory_seen(struct guard *g, int base, const char *text)
+{
+    const int dir = sys_openat2(base, text, OPEN_DIR, 0, RESOLVE_NO_SYMLINKS);
+    return dir != -ELOOP ? dir : parent_walk(g, -1, base, text);
+}
+
 /* Opens the directory that `text` (of `n` bytes, in g->walk) names, relative to `base` unless absolute. */
 static int parent_open(struct guard *g, int root, int base, const char *text, bool *ret_plain)
 {
@@ -279,26 +307,8 @@ static int parent_open(struct guard *g, int root, int base, const char *text, bo
     if (dir != -ELOOP)
         return dir;
     *ret_plain = false;
-    int no = passes_hidden(g, base, text);
-    if (no < 0)
-        return no;
-    if (!g->proc_has_us && root < 0) {
-        /* /proc/self fails here, because it would refer to us; such a path is walked below. */
-        dir = sys_openat2(base, text, OPEN_DIR, 0, RESOLVE_NO_MAGICLINKS);
-        if (dir >= 0 || (dir != -ENOENT && dir != -ELOOP))
-            return dir;
-    }
-    struct walk w = {.g = g, .root = root};
-    w.at = text[0] == '/' ? root_open(root) : sys_openat(base, ".", OPEN_DIR, 0);
-    if (w.at < 0)
-        return w.at;
-    strcpy(w.rest, text);
-    no = walk_all(&w);
-    if (no < 0) {
-        (void)sys_close(w.at);
-        return no;
-    }
-    return w.at;
+    const int no = passes_hidden(g, base, text);
+    return no < 0 ? no : parent_walk(g, root, base, text);
 }
 
 /* ---- places ---- */

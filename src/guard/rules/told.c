@@ -213,11 +213,16 @@ static char *content(struct guard *g, int file, uint64_t size, size_t *ret_n)
     return bytes;
 }
 
-static int take_option(void *ctx, struct str name, struct str target)
+static bool is_odd_ref(struct str name)
+{
+    return gitref_is_option(name) || str_starts(name, STR(TOLD_REPLACES));
+}
+
+static int take_odd(void *ctx, struct str name, struct str target)
 {
     struct buf *found = ctx;
-    struct str one = gitref_is_option(name) ? name : target;
-    if (!gitref_is_option(one))
+    struct str one = is_odd_ref(name) ? name : target;
+    if (!is_odd_ref(one))
         return 0;
     buf_str(found, one);
     return 1;
@@ -244,7 +249,7 @@ static bool table_is_plain(struct guard *g, int directory, struct str name, stru
     }
     size_t n = 0;
     char *bytes = content(g, file, st.size, &n);
-    int no = bytes ? gitref_table((struct str){bytes, n}, take_option, what) : -EACCES;
+    int no = bytes ? gitref_table((struct str){bytes, n}, take_odd, what) : -EACCES;
     free(bytes);
     if (no < 0)
         buf_text(what, "a table that cannot be read");
@@ -267,7 +272,7 @@ static void tell_tables(struct guard *g, struct ending *e, struct str path, stru
         tell_or_count(g, e, TOLD_REF, path, what.n ? buf_view(&what) : STR(TOLD_CLOSED));
 }
 
-/* HEAD, packed-refs or a reftable's list: the first name that looks like an option. */
+/* HEAD, packed-refs or a reftable's list: the first name that looks like an option, or of a replacement. */
 static void tell_refs(struct guard *g, struct ending *e, int file, struct str path, uint64_t size)
 {
     struct str name = {"", 0};
@@ -280,16 +285,16 @@ static void tell_refs(struct guard *g, struct ending *e, int file, struct str pa
     if (!bytes)
         tell_or_count(g, e, TOLD_REF, path, STR(TOLD_CLOSED));
     struct str text = {bytes, n};
-    bool option = false;
+    bool odd = false;
     if (path.n > sizeof TABLES && fold_eq(str_skip(path, path.n - (sizeof TABLES - 1)), STR(TABLES))) {
         tell_tables(g, e, path, text);
         text.n = 0;
     }
     if (str_starts(text, STR("ref:")))
-        option = gitref_of_head(text, &name) && gitref_is_option(name);
-    while (!option && gitref_next_packed(&text, &name))
-        option = gitref_is_option(name);
-    if (option)
+        odd = gitref_of_head(text, &name) && gitref_is_option(name);
+    while (!odd && gitref_next_packed(&text, &name))
+        odd = is_odd_ref(name);
+    if (odd)
         tell_or_count(g, e, TOLD_REF, path, name);
     free(bytes);
 }
