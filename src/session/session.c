@@ -214,8 +214,8 @@ int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_s
     return 0;
 }
 
-int pinfold_session_open(const struct pinfold_session_options *options, struct pinfold_session **ret,
-                         struct pinfold_error *error)
+static int open_session(const struct pinfold_session_options *options, bool soon, struct pinfold_session **ret,
+                        struct pinfold_error *error)
 {
     struct pinfold_session_options o;
     struct err e = {0};
@@ -223,9 +223,11 @@ int pinfold_session_open(const struct pinfold_session_options *options, struct p
     struct pinfold_session *s = r < 0 ? NULL : session_object(o.name, o.scope, &e);
     if (!s)
         return tell(error, &e, r < 0 ? r : -EINVAL);
+    s->soon = soon ? place_connect(&s->place) : -1;
     r = session_take_record(s, &e);
-    /* Not record_is_alive(): if this is another boot's process of these very numbers, nobody answers at the socket. */
-    if (r == -ENOENT || (r == 0 && !process_lives(s->record.pid, s->record.start))) {
+    /* Who is connected has somebody who answers. Not record_is_alive(): if this is another boot's process of these very numbers, nobody
+       answers at the socket. */
+    if (r == -ENOENT || (r == 0 && s->soon < 0 && !process_lives(s->record.pid, s->record.start))) {
         r = session_gone(&s->place, s->mem, &e);
         r = r == -ESTALE ? -ENOENT : r;
     } else if (r == 0 && s->record.revision != KEEP_REVISION) {
@@ -237,4 +239,16 @@ int pinfold_session_open(const struct pinfold_session_options *options, struct p
     }
     *ret = s;
     return 0;
+}
+
+int pinfold_session_open(const struct pinfold_session_options *options, struct pinfold_session **ret,
+                         struct pinfold_error *error)
+{
+    return open_session(options, false, ret, error);
+}
+
+int session_open_soon(const struct pinfold_session_options *options, struct pinfold_session **ret,
+                      struct pinfold_error *error)
+{
+    return open_session(options, true, ret, error);
 }

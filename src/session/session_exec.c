@@ -72,6 +72,7 @@ static int send_command(void *ctx, const int stdio[3], bool tty, unsigned rows, 
 {
     const struct sending *s = ctx;
     auto_buf struct buf image = BUF(JOB_MAX_BYTES + 1);
+    struct err ignored = {0};
     auto_fd int fd = -1;
     int own[3], r = exec_image(s->o, job_flags(tty, stdio), rows, columns, umask, &image, e);
     unsigned n = 0;
@@ -80,8 +81,14 @@ static int send_command(void *ctx, const int stdio[3], bool tty, unsigned rows, 
             own[n++] = stdio[i];
     }
     if (r == 0)
+        fd = take_fd(&s->session->soon);
+    /* If that was closed meanwhile its daemon is ending, or another has its place. */
+    const bool sent =
+        fd >= 0 && ask_send(fd, (struct keep_request){.op = KEEP_EXEC}, buf_view(&image), own, n, &ignored) == 0;
+    fd = sent ? take_fd(&fd) : close_fd(fd);
+    if (r == 0 && !sent)
         r = session_connect(&s->session->place, s->session->mem, &fd, e);
-    if (r == 0)
+    if (r == 0 && !sent)
         r = ask_send(fd, (struct keep_request){.op = KEEP_EXEC}, buf_view(&image), own, n, e);
     if (r == 0)
         *ret_socket = take_fd(&fd);
