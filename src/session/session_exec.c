@@ -170,7 +170,7 @@ static bool take_terms(const struct pinfold_session *s, const struct limits *lim
 static struct pinfold_result *result_of(const struct pinfold_session *s, const struct pinfold_exec_options *o)
 {
     struct pinfold_result *result = calloc(1, sizeof *result);
-    struct arena *mem = result ? arena_new(1u << 20) : NULL;
+    struct arena *mem = result ? arena_new_small(1u << 20) : NULL;
     struct limits limits = s->limits;
     if (o->timeout_ms)
         limits.timeout = (struct limit){.value = o->timeout_ms, .asked = true, .origin = 1};
