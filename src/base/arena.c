@@ -32,7 +32,14 @@ struct arena {
  * Blocks consist of whole pages, which the kernel is asked for in steps, ahead of use: eight page faults cost twice as
  * much as getting eight pages at once. They are zeroed, and no part is handed out twice.
  */
-enum { BLOCK_BYTES = 128 << 10, STEP_BYTES = 16 << 10, MORE_BYTES = 56 << 10, LARGE_BYTES = 32 << 10, SMALL_BYTES = 4700, PAGE = 4096 };
+enum {
+    BLOCK_BYTES = 128 << 10,
+    STEP_BYTES = 16 << 10,
+    MORE_BYTES = 56 << 10,
+    LARGE_BYTES = 32 << 10,
+    SMALL_BYTES = 4700,
+    PAGE = 4096
+};
 static bool all_to_exit;
 /* Blocks of freed arenas for reuse, zeroed: only on request, in a single-threaded program. */
 enum { SPARE_MAX = 4 };
@@ -258,6 +265,8 @@ size_t arena_spans(const struct arena *a, const void *but, size_t but_bytes, str
     size_t n = 0;
     for (struct block *b = a->blocks; b && n < room; b = b->next) {
         struct span parts[2] = {{b, sizeof *b + b->room}};
+        if (b->small) /* no pages of its own */
+            continue;
         if (holds(b, but))
             around(b, but, but_bytes, parts);
         for (int i = 0; i < 2 && n < room; i++) {
@@ -275,10 +284,15 @@ void arena_keep(struct arena *a, const void *but, size_t but_bytes)
         struct span parts[2];
         next = b->next;
         if (!holds(b, but)) {
-            (void)munmap(b, sizeof *b + b->room);
+            if (b->small)
+                free(b);
+            else
+                (void)munmap(b, sizeof *b + b->room);
             continue;
         }
         kept = b;
+        if (b->small)
+            continue;
         around(b, but, but_bytes, parts);
         for (int i = 0; i < 2; i++) {
             if (parts[i].bytes) /* the addresses stay reserved: the whole block is unmapped at the end */
@@ -295,7 +309,7 @@ void arena_trim(struct arena *a)
 {
     for (struct block *b = a->blocks; b; b = b->next) {
         size_t used = (sizeof *b + b->used + PAGE - 1) / PAGE * PAGE, all = sizeof *b + b->room;
-        if (used < all && munmap((char *)b + used, all - used) == 0) {
+        if (!b->small && used < all && munmap((char *)b + used, all - used) == 0) {
             b->room = used - sizeof *b;
             b->there = used < b->there ? used : b->there;
         }
