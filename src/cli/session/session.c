@@ -11,8 +11,8 @@
 
 #include "base/str.h"
 #include "cli/cli.h"
-#include "client/entry.h"
 #include "cli/people.h"
+#include "client/entry.h"
 
 static int session_failed(const struct pinfold_error *error, int r)
 {
