@@ -18,20 +18,28 @@ struct block {
     struct block *next;
     size_t used, room;
     size_t there; /* bytes from its start whose pages were populated */
+    bool small;   /* from malloc() */
     max_align_t bytes[];
 };
 
 struct arena {
     struct block *blocks;
     size_t used, max;
-    bool failed;
+    bool failed, small;
 };
 
 /*
  * Blocks consist of whole pages, which the kernel is asked for in steps, ahead of use: eight page faults cost twice as
  * much as getting eight pages at once. They are zeroed, and no part is handed out twice.
  */
-enum { BLOCK_BYTES = 128 << 10, STEP_BYTES = 16 << 10, MORE_BYTES = 56 << 10, LARGE_BYTES = 32 << 10, PAGE = 4096 };
+enum {
+    BLOCK_BYTES = 128 << 10,
+    STEP_BYTES = 16 << 10,
+    MORE_BYTES = 56 << 10,
+    LARGE_BYTES = 32 << 10,
+    SMALL_BYTES = 4700,
+    PAGE = 4096
+};
 static bool all_to_exit;
 /* Blocks of freed arenas for reuse, zeroed: only on request, in a single-threaded program. */
 enum { SPARE_MAX = 4 };
@@ -57,6 +65,20 @@ static void populate(void *at, size_t bytes)
     int no = errno;
     (void)madvise(at, bytes, MADV_POPULATE_WRITE); /* if it fails, pages are populated by faults */
     errno = no;
+}
+
+/* The first block of a small arena: no call to the kernel as a rule. */
+static struct block *block_small(size_t room)
+{
+    if (room > SMALL_BYTES - sizeof(struct block))
+        return NULL;
+    struct block *b = calloc(1, SMALL_BYTES);
+    if (!b)
+        return NULL;
+    b->there = SMALL_BYTES;
+    b->room = SMALL_BYTES - sizeof *b;
+    b->small = true;
+    return b;
 }
 
 /* A large arena grows by a quarter of its size. */
@@ -99,6 +121,10 @@ static void block_ready(struct block *b, size_t n)
 
 static void block_free(struct block *b)
 {
+    if (b->small) {
+        free(b);
+        return;
+    }
     if (!spare.wanted || spare.n == SPARE_MAX || sizeof *b + b->room != BLOCK_BYTES) {
         (void)munmap(b, sizeof *b + b->room);
         return;
@@ -114,6 +140,14 @@ struct arena *arena_new(size_t max)
     struct arena *a = calloc(1, sizeof *a);
     if (a)
         a->max = max;
+    return a;
+}
+
+struct arena *arena_new_small(size_t max)
+{
+    struct arena *a = arena_new(max);
+    if (a)
+        a->small = true;
     return a;
 }
 
@@ -139,7 +173,9 @@ void *arena_zero(struct arena *a, size_t n)
     size_t want = (n + unit - 1) / unit * unit;
     struct block *b = a->blocks;
     if (!b || want > b->room - b->used) {
-        b = block_new(want, a->used);
+        b = a->small && !b ? block_small(want) : NULL;
+        if (!b)
+            b = block_new(want, a->used);
         if (!b) {
             a->failed = true;
             return NULL;
@@ -229,6 +265,8 @@ size_t arena_spans(const struct arena *a, const void *but, size_t but_bytes, str
     size_t n = 0;
     for (struct block *b = a->blocks; b && n < room; b = b->next) {
         struct span parts[2] = {{b, sizeof *b + b->room}};
+        if (b->small) /* no pages of its own */
+            continue;
         if (holds(b, but))
             around(b, but, but_bytes, parts);
         for (int i = 0; i < 2 && n < room; i++) {
@@ -246,10 +284,15 @@ void arena_keep(struct arena *a, const void *but, size_t but_bytes)
         struct span parts[2];
         next = b->next;
         if (!holds(b, but)) {
-            (void)munmap(b, sizeof *b + b->room);
+            if (b->small)
+                free(b);
+            else
+                (void)munmap(b, sizeof *b + b->room);
             continue;
         }
         kept = b;
+        if (b->small)
+            continue;
         around(b, but, but_bytes, parts);
         for (int i = 0; i < 2; i++) {
             if (parts[i].bytes) /* the addresses stay reserved: the whole block is unmapped at the end */
@@ -266,7 +309,7 @@ void arena_trim(struct arena *a)
 {
     for (struct block *b = a->blocks; b; b = b->next) {
         size_t used = (sizeof *b + b->used + PAGE - 1) / PAGE * PAGE, all = sizeof *b + b->room;
-        if (used < all && munmap((char *)b + used, all - used) == 0) {
+        if (!b->small && used < all && munmap((char *)b + used, all - used) == 0) {
             b->room = used - sizeof *b;
             b->there = used < b->there ? used : b->there;
         }

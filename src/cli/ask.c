@@ -388,19 +388,6 @@ bool ask_parse(struct ask *a, int argc, char **argv)
     return true;
 }
 
-void ask_free(struct ask *a)
-{
-    for (size_t i = 0; i < a->n_copies; i++)
-        free(a->copies[i]);
-    free(a->copies);
-    free(a->policy);
-    free(a->words);
-    free(a->env);
-    free(a->agents);
-    free(a->bases);
-    free(a->image.build_args);
-}
-
 bool ask_policy(const struct ask *a, struct pinfold_policy **ret, int *ret_status)
 {
     struct pinfold_error error = {0};

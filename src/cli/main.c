@@ -164,7 +164,7 @@ static int printed(int status, int failed)
 
 int main(int argc, char **argv)
 {
-    struct ask a = {.verb = VERB_SHELL};
+    static struct ask a = {.verb = VERB_SHELL}; /* what it has of the heap is left to the exit */
     const struct verb *verb;
     int hidden, from = 2;
 
@@ -214,6 +214,5 @@ int main(int argc, char **argv)
     int status = runs ? STATUS_SANDBOX : STATUS_USAGE;
     if (ask_parse(&a, argc - from > 0 ? argc - from : 0, argv + (argc < from ? argc : from)))
         status = a.help ? help_print(verb->id, a.help) : run_verb(&a);
-    ask_free(&a);
     return printed(status, runs ? STATUS_SANDBOX : STATUS_NO);
 }

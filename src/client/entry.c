@@ -72,6 +72,12 @@ int entry_agent_keep(struct agent_begun *b, int pid, struct pinfold_error *error
     return agent_start_keep(b, pid, error);
 }
 
+int entry_session_soon(const struct pinfold_session_options *options, struct pinfold_session **ret,
+                       struct pinfold_error *error)
+{
+    return session_open_soon(options, ret, error);
+}
+
 void entry_session_seen(const struct pinfold_session *s, struct session_seen *ret)
 {
     session_seen(s, &ret->pid, &ret->no_mounts);

@@ -28,6 +28,9 @@ struct session_seen {
     int pid;        /* of the daemon; 0: it has ended */
     bool no_mounts; /* its box has none of its own, and so nothing of what is shown at other paths */
 };
+/* As pinfold_session_open(), for a command that follows at once. */
+int entry_session_soon(const struct pinfold_session_options *options, struct pinfold_session **ret,
+                       struct pinfold_error *error);
 void entry_session_seen(const struct pinfold_session *s, struct session_seen *ret);
 int entry_open_url(const char *url, struct pinfold_error *error);
 int entry_agent_merge(const char *name, const char *const *takes, char **ret, struct pinfold_error *error);

@@ -25,7 +25,7 @@ enum frame_kind {
        remains, which can take longer than the command did */
     FRAME_GONE,
     /* P -> a pid 1 that serves: run one command (protocol/job.h): a = bytes of the image, b = 1 if that is in a
-       memfd. Everything about the command then goes over its reply socket: TTY, STARTED, STOPPED, EXEC_FAILED,
+       memfd, c = a number that IDLE returns, or 0. Everything about the command then goes over its reply socket: TTY, STARTED, STOPPED, EXEC_FAILED,
        VERDICT and EXIT from pid 1; SIGNAL, WINSIZE and END to it. END with a = 1: it has ended and all output was
        read */
     FRAME_EXEC,
@@ -54,7 +54,9 @@ enum frame_kind {
     /* B -> P: with one end of a pair (SCM_RIGHTS): may this file be written? (protocol/grant.h) */
     FRAME_GRANT,
     /* B -> P: with one end of a pair (SCM_RIGHTS): have hooks passed what protected branches move to? (protocol/moves.h) */
-    FRAME_MOVES
+    FRAME_MOVES,
+    /* a pid 1 that serves -> P: no process of the box is left but itself; a = the number of the last EXEC that it has received */
+    FRAME_IDLE
 };
 /* What to do with a descriptor that the command gets from the caller (runtime/stdio.c). */
 enum stdio_way {

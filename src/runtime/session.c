@@ -21,6 +21,7 @@ struct serving {
     const struct runner *r;
     int control, signals, proc;
     uint32_t umask, n;
+    uint32_t number; /* of the last command, to be told when nothing runs any more; 0: no need */
 };
 
 /* polled[i + FIRST] belongs to tasks[i]. Pages are only allocated on use. */
@@ -277,6 +278,7 @@ static void take_exec(struct serving *s, struct arrival *a)
     const size_t n = apart ? a->frame.a : a->n;
     int reply = a->n_fds > first ? a->fds[first] : -1;
 
+    s->number = sys_getpid() == 1 ? a->frame.c : 0; /* otherwise orphans are another's children */
     if (apart && a->n_fds > 0)
         sys_drop(&a->fds[0]);
     if (!j || job_image_check(j, n) < 0 || a->n_fds != first + 1 + (int)job_n_streams(j->flags))
@@ -371,6 +373,10 @@ static void reap_tasks(struct serving *s)
     int status;
     for (;;) {
         int pid = sys_wait4(-1, &status, WNOHANG | WUNTRACED | __WALL, &usage);
+        if (pid == -ECHILD && s->number) {
+            answer(s->control, FRAME_IDLE, s->number, 0);
+            s->number = 0;
+        }
         if (pid <= 0 && pid != -EINTR)
             return;
         for (uint32_t i = 0; pid > 0 && i < s->n; i++) {

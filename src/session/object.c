@@ -9,7 +9,7 @@ struct pinfold_session *session_object(const char *name, const char *scope, stru
 {
     struct pinfold_session *s = calloc(1, sizeof *s);
     if (s) {
-        s->files = -1;
+        s->files = s->soon = -1;
         s->mem = arena_new(MAX_SESSION_ARENA);
     }
     if (!s || !s->mem) {
@@ -29,6 +29,7 @@ void pinfold_session_free(struct pinfold_session *s)
     if (!s)
         return;
     s->files = close_fd(s->files);
+    s->soon = close_fd(s->soon);
     s->mem = arena_free(s->mem);
     free(s);
 }

@@ -58,7 +58,7 @@ int place_of_hash(const char *hash, struct arena *mem, struct session_place *ret
 
 int place_named(const char *name, const char *scope, struct arena *mem, struct session_place *ret, struct err *e)
 {
-    auto_buf struct buf both = BUF(2 * MAX_SESSION_NAME + PATH_MAX + 3);
+    char both[2 * MAX_SESSION_NAME + PATH_MAX + 2]; /* not of the heap: that would be two calls to the kernel */
     const char *run, *state;
     char hash[65];
     size_t n = name ? strlen(name) : 0, n_scope = scope ? strlen(scope) : 0;
@@ -70,13 +70,13 @@ int place_named(const char *name, const char *scope, struct arena *mem, struct s
     int r = place_roots(mem, &run, &state, e);
     if (r < 0)
         return r;
-    buf_put(&both, state, strlen(state) + 1); /* two of these may share a runtime directory */
-    buf_text(&both, scope ? scope : "");
-    buf_char(&both, 0);
-    buf_put(&both, name, n);
-    if (!buf_ok(&both))
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot find the session");
-    content_hash(buf_view(&both), hash);
+    const size_t n_state = strlen(state); /* two of these may share a runtime directory */
+    if (n_state > PATH_MAX)
+        return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "cannot find the session");
+    memcpy(both, state, n_state + 1);
+    memcpy(both + n_state + 1, scope ? scope : "", n_scope + 1);
+    memcpy(both + n_state + 1 + n_scope + 1, name, n);
+    content_hash((struct str){both, n_state + n_scope + n + 2}, hash);
     hash[PLACE_HASH - 1] = 0;
     ret->name = arena_text(mem, name);
     ret->scope = arena_text(mem, scope ? scope : "");

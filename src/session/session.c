@@ -4,6 +4,7 @@
  */
 #include "session/session.h"
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -214,8 +215,17 @@ int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_s
     return 0;
 }
 
-int pinfold_session_open(const struct pinfold_session_options *options, struct pinfold_session **ret,
-                         struct pinfold_error *error)
+/* Whether the process that the record names listens there, and is this user's. Another could have made the socket of a session that is no more. */
+static bool is_daemons(int fd, const struct record *r)
+{
+    struct ucred who = {0};
+    socklen_t n = sizeof who;
+    return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.pid > 0 && who.pid == r->pid &&
+           who.uid == geteuid();
+}
+
+static int open_session(const struct pinfold_session_options *options, bool soon, struct pinfold_session **ret,
+                        struct pinfold_error *error)
 {
     struct pinfold_session_options o;
     struct err e = {0};
@@ -223,9 +233,13 @@ int pinfold_session_open(const struct pinfold_session_options *options, struct p
     struct pinfold_session *s = r < 0 ? NULL : session_object(o.name, o.scope, &e);
     if (!s)
         return tell(error, &e, r < 0 ? r : -EINVAL);
+    s->soon = soon ? place_connect(&s->place) : -1;
     r = session_take_record(s, &e);
-    /* Not record_is_alive(): if this is another boot's process of these very numbers, nobody answers at the socket. */
-    if (r == -ENOENT || (r == 0 && !process_lives(s->record.pid, s->record.start))) {
+    if (r < 0 || !is_daemons(s->soon, &s->record))
+        s->soon = close_fd(s->soon);
+    /* Who is connected has somebody who answers. Not record_is_alive(): if this is another boot's process of these very numbers, nobody
+       answers at the socket. */
+    if (r == -ENOENT || (r == 0 && s->soon < 0 && !process_lives(s->record.pid, s->record.start))) {
         r = session_gone(&s->place, s->mem, &e);
         r = r == -ESTALE ? -ENOENT : r;
     } else if (r == 0 && s->record.revision != KEEP_REVISION) {
@@ -237,4 +251,16 @@ int pinfold_session_open(const struct pinfold_session_options *options, struct p
     }
     *ret = s;
     return 0;
+}
+
+int pinfold_session_open(const struct pinfold_session_options *options, struct pinfold_session **ret,
+                         struct pinfold_error *error)
+{
+    return open_session(options, false, ret, error);
+}
+
+int session_open_soon(const struct pinfold_session_options *options, struct pinfold_session **ret,
+                      struct pinfold_error *error)
+{
+    return open_session(options, true, ret, error);
 }

@@ -10,6 +10,7 @@ struct pinfold_session {
     struct session_place place;
     struct record record;
     int files;            /* the socket of the file API (session/session_files.c), or -1 */
+    int soon;             /* a connection for the next command (session_open_soon()), or -1 */
     struct limits limits; /* of a command in it: time-out, grace, output; no others */
 };
 
@@ -26,6 +27,12 @@ int session_rebind(const struct session_place *p, struct arena *mem, bool locked
 int session_gone(const struct session_place *p, struct arena *mem, struct err *e);
 /* A name for people: what a terminal would obey, or is long, is not shown as it is. */
 const char *session_shown(const struct session_place *p, char room[80]);
+/*
+ * As pinfold_session_open(), for a command that follows at once: connects first, so that its daemon wakes up and looks at the host's files
+ * (sessiond/ask.c) while the command is put together.
+ */
+int session_open_soon(const struct pinfold_session_options *options, struct pinfold_session **ret,
+                      struct pinfold_error *error);
 /* A session by its name, of which nothing has been read; NULL with a message. */
 struct pinfold_session *session_object(const char *name, const char *scope, struct err *e);
 /* Reads its record. */

@@ -72,6 +72,7 @@ static int send_command(void *ctx, const int stdio[3], bool tty, unsigned rows, 
 {
     const struct sending *s = ctx;
     auto_buf struct buf image = BUF(JOB_MAX_BYTES + 1);
+    struct err ignored = {0};
     auto_fd int fd = -1;
     int own[3], r = exec_image(s->o, job_flags(tty, stdio), rows, columns, umask, &image, e);
     unsigned n = 0;
@@ -80,8 +81,14 @@ static int send_command(void *ctx, const int stdio[3], bool tty, unsigned rows, 
             own[n++] = stdio[i];
     }
     if (r == 0)
+        fd = take_fd(&s->session->soon);
+    /* If that was closed meanwhile its daemon is ending, or another has its place. */
+    const bool sent =
+        fd >= 0 && ask_send(fd, (struct keep_request){.op = KEEP_EXEC}, buf_view(&image), own, n, &ignored) == 0;
+    fd = sent ? take_fd(&fd) : close_fd(fd);
+    if (r == 0 && !sent)
         r = session_connect(&s->session->place, s->session->mem, &fd, e);
-    if (r == 0)
+    if (r == 0 && !sent)
         r = ask_send(fd, (struct keep_request){.op = KEEP_EXEC}, buf_view(&image), own, n, e);
     if (r == 0)
         *ret_socket = take_fd(&fd);
@@ -163,7 +170,7 @@ static bool take_terms(const struct pinfold_session *s, const struct limits *lim
 static struct pinfold_result *result_of(const struct pinfold_session *s, const struct pinfold_exec_options *o)
 {
     struct pinfold_result *result = calloc(1, sizeof *result);
-    struct arena *mem = result ? arena_new(1u << 20) : NULL;
+    struct arena *mem = result ? arena_new_small(1u << 20) : NULL;
     struct limits limits = s->limits;
     if (o->timeout_ms)
         limits.timeout = (struct limit){.value = o->timeout_ms, .asked = true, .origin = 1};

@@ -2,6 +2,10 @@
  * Connections. The kernel identifies the client (unix(7), SO_PEERCRED): it must be the same user, and a process of our
  * own pid namespace, which no process in a box is. Then one request, bounded in size and time.
  *
+ * Who wants to run a command connects before it has put its request together (session_open_soon()). Until that comes the kernel is made to
+ * look anew at the host's files (supervisor/fresh.c), so that both happen at once on two processors. The caller had been asked for the
+ * command by then, so what the host did before is seen. For a request that comes late that is done again (FRESH_US).
+ *
  * In a box that keeps sessions of its own the guard around it makes every connection, and is seen as process 0. There it is the request
  * that tells who sent it (SCM_CREDENTIALS), as the kernel adds it.
  */
@@ -220,8 +224,8 @@ static void serve(struct sessiond *k, struct session_request *q, size_t n, int *
     free(fetched);
 }
 
-/* Receives one request, if there is one; false if the connection stays open. */
-static bool take_message(struct sessiond *k, int fd, int pid)
+/* Receives one request, if there is one; false if the connection stays open. `looked`: as in struct session_request. */
+static bool take_message(struct sessiond *k, int fd, int pid, uint64_t looked)
 {
     union {
         struct cmsghdr align;
@@ -231,7 +235,7 @@ static bool take_message(struct sessiond *k, int fd, int pid)
     struct ucred who = {0};
     struct iovec v = {message, KEEP_MESSAGE};
     struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    struct session_request q = {.from = fd, .pid = pid};
+    struct session_request q = {.from = fd, .pid = pid, .looked = looked};
     unsigned n_fds = 0;
     ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -263,6 +267,14 @@ static bool take_message(struct sessiond *k, int fd, int pid)
     return true;
 }
 
+/* 0: that failed, and the command will say so, or the box has ended. */
+static uint64_t look_meanwhile(const struct sessiond *k)
+{
+    const uint64_t began = sessiond_now();
+    struct err ignored = {0};
+    return k->box && box_keep_fresh(k->box, &ignored) == 0 ? began : 0;
+}
+
 /* Whether a signal waits that asks for the end: a client that came after it gets no answer, and waits for that end. */
 static bool is_told(void)
 {
@@ -288,16 +300,23 @@ bool ask_accept(struct sessiond *k)
             (void)close(fd);
             continue;
         }
-        if (take_message(k, fd, pid))
+        if (take_message(k, fd, pid, 0))
+            continue;
+        const uint64_t looked = pid > 0 ? look_meanwhile(k) : 0; /* 0: nobody has said yet who it is */
+        if (take_message(k, fd, pid, looked))
             continue;
         unsigned i = 0;
         while (i < MAX_CONNECTIONS && k->connections[i].fd >= 0)
             i++;
         if (i == MAX_CONNECTIONS || sessiond_watch(k, fd, EPOLLIN, TICKET(SOURCE_CONNECTION, i)) < 0) {
-            (void)close(fd);
+            /* What was sent by now is served; later it cannot be sent, and the caller connects again. */
+            (void)shutdown(fd, SHUT_RD);
+            while (!take_message(k, fd, pid, looked))
+                ;
             continue;
         }
-        k->connections[i] = (struct connection){.fd = fd, .pid = pid, .until = sessiond_now() + SILENT_US};
+        k->connections[i] =
+            (struct connection){.fd = fd, .pid = pid, .until = sessiond_now() + SILENT_US, .looked = looked};
         k->n_connections++;
     }
     return true;
@@ -311,7 +330,7 @@ void ask_ready(struct sessiond *k, unsigned i)
     int fd = c->fd;
     /* Remove it from the set before it is taken over: it may stay open elsewhere. */
     (void)epoll_ctl(k->epoll, EPOLL_CTL_DEL, fd, NULL);
-    if (take_message(k, fd, c->pid)) {
+    if (take_message(k, fd, c->pid, c->looked)) {
         c->fd = -1;
         k->n_connections--;
     } else if (sessiond_watch(k, fd, EPOLLIN, TICKET(SOURCE_CONNECTION, i)) < 0) {
@@ -332,7 +351,9 @@ uint64_t ask_next(const struct sessiond *k)
 void ask_due(struct sessiond *k, uint64_t now)
 {
     for (unsigned i = 0; k->n_connections && i < MAX_CONNECTIONS; i++) {
-        if (k->connections[i].fd >= 0 && k->connections[i].until <= now)
-            drop(k, i);
+        if (k->connections[i].fd >= 0 && k->connections[i].until <= now) {
+            (void)shutdown(k->connections[i].fd, SHUT_RD); /* as in ask_accept() */
+            ask_ready(k, i);
+        }
     }
 }

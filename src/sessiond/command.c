@@ -84,9 +84,11 @@ static int image_file(const struct buf *image)
     return fd < 0 ? fd : take_fd(&fd);
 }
 
-static int send_all(int control, const struct buf *image, const int *fds, unsigned n_fds)
+static int send_all(const struct sessiond *k, const int *fds, unsigned n_fds)
 {
-    struct frame f = {.kind = FRAME_EXEC, .a = (uint32_t)image->n};
+    const int control = k->control;
+    const struct buf *image = &k->image;
+    struct frame f = {.kind = FRAME_EXEC, .a = (uint32_t)image->n, .c = k->box ? box_keep_command(k->box) : 0};
     union {
         struct cmsghdr align;
         char room[CMSG_SPACE(JOB_FDS * sizeof(int))];
@@ -123,14 +125,19 @@ static int send_all(int control, const struct buf *image, const int *fds, unsign
     }
 }
 
+int command_fresh(struct sessiond *k, const struct session_request *q, struct err *e)
+{
+    if (!k->box || (q->looked && sessiond_now() - q->looked < FRESH_US))
+        return 0;
+    return box_keep_fresh(k->box, e);
+}
+
 int command_send(struct sessiond *k, const struct job_image *j, uint32_t more_flags, int reply, const int *fds,
                  unsigned n_fds, struct err *e)
 {
     int all[4] = {reply, -1, -1, -1};
     int r = judge(j->flags, fds, n_fds, e);
     if (r < 0)
-        return r;
-    if (k->box && (r = box_keep_fresh(k->box, e)) < 0)
         return r;
     const char **list = lists(k, j);
     if (!list)
@@ -149,7 +156,7 @@ int command_send(struct sessiond *k, const struct job_image *j, uint32_t more_fl
     for (unsigned i = 0; i < n_fds && i < 3; i++)
         all[1 + i] = fds[i];
     if (r == 0)
-        r = send_all(k->control, &k->image, all, n_fds + 1);
+        r = send_all(k, all, n_fds + 1);
     if (k->image.room > JOB_INLINE) { /* a long one is rare: do not keep its memory */
         buf_free(&k->image);
         k->image = BUF(JOB_MAX_BYTES + 1);
@@ -177,6 +184,8 @@ void command_exec(struct sessiond *k, struct session_request *q)
     int r = j ? 0 : -EBADMSG;
     if (j && q->n_fds != job_n_streams(j->flags))
         r = err_say(&e, ERR_BUG, "a command came with %u descriptors", q->n_fds);
+    if (r == 0)
+        r = command_fresh(k, q, &e);
     if (r == 0)
         r = command_send(k, j, 0, q->from, q->fds, q->n_fds, &e);
     if (r < 0)

@@ -472,6 +472,8 @@ void jobs_start(struct sessiond *k, struct session_request *q)
         r = j->argv ? make_job_ends(j, q, fds, &reply, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot start a job");
     }
     if (r == 0)
+        r = command_fresh(k, q, &e);
+    if (r == 0)
         r = command_send(k, image, JOB_TELL_START | (j->tty ? 0u : JOB_ONE_OUTPUT), reply, fds, j->tty ? 0 : 3, &e);
     if (r == 0)
         r = sessiond_watch(k, j->reply, EPOLLIN, TICKET(SOURCE_JOB, j - jobs));

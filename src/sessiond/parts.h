@@ -21,6 +21,7 @@
 #define MAX_ATTACHED    64
 #define MAX_SHELLS      32
 #define SILENT_US       30000000u /* a connection that sends nothing is closed after this time */
+#define FRESH_US        20000u /* how long a look at the host's files holds for the connection that it was made for */
 #define NEVER           UINT64_MAX
 
 enum command_source {
@@ -43,12 +44,14 @@ struct session_request { /* one parsed request */
     unsigned n_fds;
     int from; /* the connection; whoever takes it over sets -1 */
     int pid;  /* of the caller */
+    /* When a look at the host's files began that came after this connection; 0: none did. */
+    uint64_t looked;
 };
 
 struct connection {
     int fd; /* -1: free */
     int pid;
-    uint64_t until;
+    uint64_t until, looked; /* looked: as in struct session_request */
 };
 
 struct sessiond {
@@ -114,9 +117,11 @@ struct json;
 void running_put(int builder, struct json *j);
 
 /* ---- command.c ---- */
+/* What the host had changed when the caller connected is seen from now on. */
+int command_fresh(struct sessiond *k, const struct session_request *q, struct err *e);
 /*
- * Sends the command to pid 1, with the session's environment added. `reply` and `fds` remain the caller's. 0 or -errno
- * with a message.
+ * Sends the command to pid 1, with the session's environment added, after command_fresh(). `reply` and `fds` remain the
+ * caller's. 0 or -errno with a message.
  */
 int command_send(struct sessiond *k, const struct job_image *j, uint32_t more_flags, int reply, const int *fds,
                  unsigned n_fds, struct err *e);

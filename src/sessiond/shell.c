@@ -141,6 +141,8 @@ void shells_ask(struct sessiond *k, struct session_request *q)
                       "shell '%s' is already running a command; wait for it to end, or use another shell", q->payload);
         r = -EBUSY;
     }
+    if (r == 0)
+        r = command_fresh(k, q, &e);
     bool fresh = r == 0 && s->reply < 0;
     if (fresh) {
         char *copy = aligned_alloc(8, (q->head.bytes - at + 7) / 8 * 8);
@@ -150,8 +152,6 @@ void shells_ask(struct sessiond *k, struct session_request *q)
         r = image ? start(k, s, image, &e) : copy ? -EBADMSG : err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot start a shell");
         free(copy);
     }
-    if (r == 0 && !fresh && k->box)
-        r = box_keep_fresh(k->box, &e);
     if (r == 0) {
         snprintf(s->name, sizeof s->name, "%s", q->payload);
         s->caller = q->from;

@@ -6,6 +6,11 @@
  *     besides, and in a   of masks, when this process is awake for another reason, at most once a second: while a program
  *     box on a terminal   writes to its terminal, uses the network or is refused something. An idle box wakes nobody for it
  *
+ * When the last process of a session's box has ended, pid 1 says so (FRAME_IDLE), and all overlays are looked at anew at once, in nobody's
+ * time. From then on nothing looks up names in them until the next command, so that one need not wait for it: what the host changes
+ * meanwhile has no old name. That holds for a second, because others than the box's processes can look in, of which nothing is known here
+ * (root by /proc/PID/root); and never in a session whose guard has served the file API, which looks up names itself.
+ *
  * A name that is looked up anew goes through all layers of its mask: nothing hidden shows.
  */
 #include <errno.h>
@@ -53,14 +58,33 @@ static int look_anew(const struct box *b, bool masks_alone)
 
 int box_keep_fresh(struct box *b, struct err *e)
 {
-    const int no = b->fresh_lost ? -ENOMEM : look_anew(b, false);
+    const bool idle = b->idle_until > now_us();
+    const int no = b->fresh_lost ? -ENOMEM : idle ? 0 : look_anew(b, false);
     const uint64_t now = now_us();
     if (no < 0)
         return err_sys(e, ERR_SYSTEM, -no,
                        "cannot look at the host's files again, below the session's masks and layers");
-    b->fresh_at = now + EVERY_US;
+    if (!idle)
+        b->fresh_at = now + EVERY_US;
     meanwhile_soon(b, now);
     return 0;
+}
+
+uint32_t box_keep_command(struct box *b)
+{
+    b->idle_until = 0;
+    if (++b->commands == 0)
+        b->commands = 1;
+    return b->n_fresh && !b->fresh_given ? b->commands : 0;
+}
+
+void fresh_idle(struct box *b, uint32_t number)
+{
+    const uint64_t now = now_us();
+    if (number != b->commands || !b->n_fresh || b->fresh_given || b->fresh_lost || b->stage >= STAGE_ENDING)
+        return;
+    if (look_anew(b, false) == 0)
+        b->idle_until = b->fresh_at = now + EVERY_US;
 }
 
 void fresh_awake(struct box *b, uint64_t now)

@@ -172,6 +172,9 @@ static void control_frame(struct box *b, const struct frame *f)
         if (b->exec)
             watch_command(b, (int)f->a);
         break;
+    case FRAME_IDLE:
+        fresh_idle(b, f->a);
+        break;
     default:
         break;
     }

@@ -327,6 +327,10 @@ struct box {
     struct fresh *fresh; /* what came with FRAME_FRESH, n_fresh of them, owned until fresh_end() */
     size_t n_fresh;
     bool fresh_lost;   /* one could not be taken */
+    bool fresh_given;  /* somebody else looks names up: the file API */
+    uint32_t commands; /* the number of the last one (box_keep_command()) */
+    /* Until then nothing has to be done for what is asked of box_keep_fresh(); 0: there is something. */
+    uint64_t idle_until;
     uint64_t fresh_at; /* not before: fresh_awake() */
     uint64_t began, deadline /* timeout, then grace, then the builder's patience */;
     bool timed_out;
@@ -372,6 +376,8 @@ struct fresh {
 void fresh_take(struct box *b, int fs, bool read_only);
 /* This process is awake, and has done what there was to do. */
 void fresh_awake(struct box *b, uint64_t now);
+/* FRAME_IDLE */
+void fresh_idle(struct box *b, uint32_t number);
 /* Before the end of the box, whose overlays then go with it. */
 void fresh_end(struct box *b);
 

@@ -322,6 +322,8 @@ void box_keep_end(struct box *b)
 
 int box_keep_files(struct box *b, int end)
 {
+    b->fresh_given = true;
+    b->idle_until = 0;
     return engine_files_give(&b->started, end);
 }
 

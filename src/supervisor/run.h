@@ -296,6 +296,8 @@ void box_sweep_groups(void);
  * objects that a process holds open. Names that were looked up before would stay as they were for good, absent ones, too.
  */
 int box_keep_fresh(struct box *b, struct err *e);
+/* From a callback: a command is about to be sent to pid 1. The number for its FRAME_EXEC. */
+uint32_t box_keep_command(struct box *b);
 /* From a callback: passes `end` of a socket pair to the box's guard, which serves the file API on it
    (protocol/files.h). */
 int box_keep_files(struct box *b, int end);

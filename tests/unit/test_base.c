@@ -82,6 +82,44 @@ static void arena_keeps_one_object(void **state)
     arena_free(a);
 }
 
+/* The first block of a small arena is the heap's, whose pages hold more than it. */
+static void small_arenas_are_arenas(void **state)
+{
+    enum { OBJECT = 3000 };
+    (void)state;
+    for (int kept = 0; kept < 2; kept++) {
+        struct arena *a = arena_new_small(1 << 20);
+        struct span spans[16];
+        char *near = malloc(4000), *first = arena_zero(a, OBJECT), *second = arena_zero(a, OBJECT),
+             *large = arena_zero(a, 60000);
+        assert_true(near && first && second && large);
+        memset(near, 4, 4000);
+        memset(first, 1, OBJECT);
+        memset(second, 2, OBJECT);
+        memset(large, 3, 60000);
+        for (int i = 0; i < OBJECT; i++)
+            assert_true(first[i] == 1 && second[i] == 2 && large[i] == 3);
+        const size_t n = arena_spans(a, second, OBJECT, spans, 16);
+        for (size_t i = 0; i < n; i++) /* may be given back to the kernel */
+            assert_true(first < (char *)spans[i].at || first >= (char *)spans[i].at + spans[i].bytes);
+        arena_trim(a);
+        assert_int_equal(large[59999], 3);
+        const char *object = kept ? first : second;
+        arena_keep(a, object, OBJECT);
+        for (int i = 0; i < OBJECT; i++)
+            assert_int_equal(object[i], kept ? 1 : 2);
+        for (int i = 0; i < 4000; i++)
+            assert_int_equal(near[i], 4);
+        assert_null(arena_zero(a, 1));
+        arena_free(a);
+        free(near);
+    }
+    struct arena *a = arena_new_small(1000);
+    assert_null(arena_zero(a, 2000));
+    assert_true(arena_failed(a));
+    arena_free(a);
+}
+
 static void arenas_come_zeroed_again(void **state)
 {
     (void)state;
@@ -281,6 +319,7 @@ int main(void)
         cmocka_unit_test(buffer_formats),
         cmocka_unit_test(arena_zeroes_grows_and_has_a_ceiling),
         cmocka_unit_test(arena_keeps_one_object),
+        cmocka_unit_test(small_arenas_are_arenas),
         cmocka_unit_test(arenas_come_zeroed_again),
         cmocka_unit_test(errors_gain_context),
         cmocka_unit_test(json_is_json_whatever_the_bytes),

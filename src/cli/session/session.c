@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/people.h"
+#include "client/entry.h"
 
 static int session_failed(const struct pinfold_error *error, int r)
 {
@@ -193,7 +194,8 @@ int verb_exec(struct ask *a)
         return STATUS_SANDBOX;
     }
     const struct pinfold_session_options o = session_options(a, a->words[0]);
-    if (pinfold_session_open(&o, &session, &error) < 0)
+    const bool soon = !a->detach && !a->shell;
+    if ((soon ? entry_session_soon : pinfold_session_open)(&o, &session, &error) < 0)
         return report_failure(a, -1, &error);
     int status = run_in(a, a->words[0], session, (const char *const *)a->words + 1);
     pinfold_session_free(session);
