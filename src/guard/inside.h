@@ -502,7 +502,8 @@ int verdict_not_granted(struct guard *g, const struct object *o);
    listed). */
 int verdict_identity(struct guard *g, const struct sys_stat *st, enum denial_action action, struct str path);
 int verdict_link(struct guard *g, const struct object *from, const struct place *to);
-bool verdict_exclusive(const struct place *p); /* the place matters to repositories: take the name lock exclusively */
+bool verdict_exclusive(const struct guard *g,
+                       const struct place *p); /* the place matters to repositories: take the name lock exclusively */
 
 /* born.c */
 void born_add(struct guard *g, const struct sys_stat *st);

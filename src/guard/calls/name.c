@@ -15,7 +15,7 @@ static int place_locked(struct guard *g, int dir, const char *text, struct place
     if (no < 0)
         return no;
     no = place_find(g, dir, text, ret);
-    if (no == 0 && verdict_exclusive(ret)) {
+    if (no == 0 && verdict_exclusive(g, ret)) {
         place_drop(ret);
         names_unlock(g);
         no = names_lock(g, true);
