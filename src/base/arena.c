@@ -59,6 +59,15 @@ void arenas_reuse(void)
     spare.wanted = true;
 }
 
+void arenas_reuse_end(void)
+{
+    while (spare.n) {
+        struct block *b = spare.at[--spare.n];
+        (void)munmap(b, sizeof *b + b->room);
+    }
+    spare.wanted = false;
+}
+
 /* errno stays the caller's. */
 static void populate(void *at, size_t bytes)
 {

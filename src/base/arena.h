@@ -24,6 +24,7 @@ void arenas_leave_to_exit(void);
  * costs a fraction of returning pages to the kernel and getting new ones.
  */
 void arenas_reuse(void);
+void arenas_reuse_end(void); /* frees those blocks */
 /* `n` zeroed bytes aligned for any object, or NULL. */
 void *arena_zero(struct arena *a, size_t n);
 /* Copies; the result is NUL-terminated. */

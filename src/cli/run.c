@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "cli/cli.h"
@@ -158,6 +159,7 @@ int verb_run(struct ask *a)
         complain("run: missing argument: the command (pinfold run [OPTIONS] [--] COMMAND [ARG...])");
         return STATUS_SANDBOX;
     }
+    arenas_reuse(); /* what a policy is read in is gone before what the plan is made in is needed */
     const char *first = a->n_words ? a->words[0] : "", *slash = strrchr(first, '/'), *name = slash ? slash + 1 : first;
     int status = run_command(a, (const char *const *)a->words);
     if (status > 0 && status < 124 && !a->quiet && !a->json && entry_agent_known(name))

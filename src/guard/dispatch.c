@@ -203,6 +203,43 @@ static long serve_call(struct guard *g)
     }
 }
 
+/*
+ * Whether the first that the call's handler does with the caller, once it has read its paths, is to find a place (place_from()): an
+ * absolute one asks whether the thread that is known by this number is still there, and a relative one opens its working directory,
+ * which is there only as long as that thread.
+ */
+static bool finds_caller(const struct guard *g)
+{
+    const int dir = (int)g->n.data.args[0];
+    if (g->plan->filter & FILTER_READS) /* running_judge() */
+        return false;
+    switch (g->n.data.nr) {
+#if defined __x86_64__
+    case SYS_open:
+    case SYS_creat:
+    case SYS_mkdir:
+    case SYS_unlink:
+    case SYS_rmdir:
+    case SYS_rename:
+    case SYS_chmod:
+        return true;
+#endif
+    case SYS_openat:
+    case SYS_mkdirat:
+    case SYS_unlinkat:
+#ifdef SYS_renameat
+    case SYS_renameat:
+#endif
+    case SYS_renameat2:
+    case SYS_fchmodat:
+        return dir == AT_FDCWD;
+    case SYS_utimensat:
+        return dir == AT_FDCWD && g->n.data.args[1];
+    default:
+        return false;
+    }
+}
+
 static void serve_one(struct guard *g)
 {
     const bool seen = monitor_only(g);
@@ -214,7 +251,7 @@ static void serve_one(struct guard *g)
     workers_share(g);
     if (!seen && atomic_load(&g->shared->watching))
         git_modules_settle(g);
-    long r = target_find(g);
+    long r = !seen && finds_caller(g) ? target_expect(g) : target_find(g);
     g->told = false;
     if (seen)
         r = monitor_look(g);

@@ -280,6 +280,7 @@ struct guard {
     uint32_t moves; /* shared.moves when it was looked at */
     struct seccomp_notif n;
     struct target *who;
+    bool sure; /* it has not ended since it was found: what is remembered of it is the caller's (target_sure()) */
     struct target passing; /* of an unknown thread (target_likely()) */
     struct place from, to;
     struct object object;
@@ -308,8 +309,12 @@ enum file_system { FS_ORDINARY = 1, FS_PROC, FS_PTS };
 /* Sets g->who without asking whether a known thread has ended, and opens nothing of an unknown one: for what is thrown away then. Its
    memory can be read where process_vm_readv(2) is permitted. */
 void target_likely(struct guard *g);
-/* sets g->who; -ENOENT if it is gone */
-int target_find(struct guard *g);                     /* of pid 1 in the guard's /proc; 1 if unknown */
+/* Sets g->who; -ENOENT if it is gone. */
+int target_find(struct guard *g);
+/* The same, but a thread that is known may have ended, and another one have its number: target_sure() finds that out. So do target_dir(),
+   target_fd(), target_umask() and places of an absolute path; what else asks about g->who needs it before, if it can be the first. */
+int target_expect(struct guard *g);
+int target_sure(struct guard *g);
 int pid_of_init(const struct guard *g);               /* as the guard's /proc has it; 1 when that cannot be told */
 int target_status(struct guard *g, struct target *t); /* fills tgid, box ids, umask */
 /* Its command line, words with their NULs, as it says itself; how many bytes. */
@@ -504,7 +509,8 @@ int verdict_not_granted(struct guard *g, const struct object *o);
    listed). */
 int verdict_identity(struct guard *g, const struct sys_stat *st, enum denial_action action, struct str path);
 int verdict_link(struct guard *g, const struct object *from, const struct place *to);
-bool verdict_exclusive(const struct place *p); /* the place matters to repositories: take the name lock exclusively */
+bool verdict_exclusive(const struct guard *g,
+                       const struct place *p); /* the place matters to repositories: take the name lock exclusively */
 
 /* born.c */
 void born_add(struct guard *g, const struct sys_stat *st);

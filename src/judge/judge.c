@@ -8,16 +8,28 @@
 #include "judge/judge.h"
 #include <stdint.h>
 
+/* Where they stand, and what of them is asked: guard/rules/hold.c and verdict.c. */
+const char *const rules_gits[] = {"hooks",           "remotes",   "branches",    "objects", "refs",  "config",
+                                  "config.worktree", "commondir", ".gitmodules", "modules", "index", NULL};
+
 /* ---- names ---- */
 
-static bool bit_is(const uint64_t *bits, unsigned h)
+/* The whole text is compared, up to the case, which the hashes ignore, too: so nothing is ever said of another path. */
+unsigned rules_may(const struct rules *r, struct str path)
 {
-    return bits[h / 64] >> h % 64 & 1;
-}
-
-static bool marked(const uint64_t bits[RULE_BITS], struct str part)
-{
-    return bit_is(bits, rule_hash(part));
+    struct rules_seen *seen = r->seen;
+    struct str part;
+    if (fold_eq(path, (struct str){seen->text, seen->n}))
+        return seen->may;
+    unsigned may = 0;
+    for (size_t at = 0; part_next(path, &at, &part);)
+        may |= r->may[rule_hash(part)];
+    if (path.n <= sizeof seen->text) {
+        memcpy(seen->text, path.p, path.n);
+        seen->n = path.n;
+        seen->may = may;
+    }
+    return may;
 }
 
 static bool part_match(const struct rule *r, size_t i, struct str part)
@@ -89,15 +101,17 @@ bool rules_free(const struct rules *r, struct str path)
     return (decided_by(decider, GUARD_RULE_PRIVATE) && !is_kept(decider)) || is_layered(decider);
 }
 
+const char *const rules_foreign_names[] = {"node_modules", "vendor", "site-packages", NULL};
+
 /* `inside`: about contents of the directory `path`, otherwise the name itself. It permits, so it compares bytes. */
 static bool foreign_code(struct str path, bool inside)
 {
     size_t at = 0;
     struct str part;
     while (part_next(path, &at, &part))
-        if ((inside || at < path.n) &&
-            (str_is(part, "node_modules") || str_is(part, "vendor") || str_is(part, "site-packages")))
-            return true;
+        for (size_t i = 0; (inside || at < path.n) && rules_foreign_names[i]; i++)
+            if (str_is(part, rules_foreign_names[i]))
+                return true;
     return false;
 }
 
@@ -120,7 +134,7 @@ bool rule_is_git_config(const struct rule *r)
 
 bool rules_may_be_config(const struct rules *r, struct str last)
 {
-    return marked(r->configs, last);
+    return rules_part_may(r, last, MAY_BE_CONFIG);
 }
 
 /* Names of git and similar tools. */
@@ -160,13 +174,19 @@ static struct scope scope_under(const struct rules *r, struct str path, const st
     if (!root || decided_by(decider, GUARD_RULE_PRIVATE))
         return (struct scope){.none = true};
     struct scope s = {.from = root->path.n == 1 ? 0 : root->path.n};
-    s.foreign = rules_foreign(str_skip(path, s.from));
+    s.foreign = rules_may(r, path) & MAY_BE_FOREIGN && rules_foreign(str_skip(path, s.from));
     s.layered = is_layered(decider);
     return s;
 }
 static struct scope scope_of(const struct rules *r, struct str path)
 {
     return scope_under(r, path, rules_decider(r, path));
+}
+
+/* Whether the first component of an any-depth rule may be one with this hash. */
+static bool may_begin(unsigned begins, unsigned h)
+{
+    return begins == h || begins == RULE_ANY;
 }
 
 /* Start of the components that `r` refers to; false if `path` is not below its tree. */
@@ -223,12 +243,12 @@ static void any_depth_guarded(const struct rules *r, struct str path, const stru
     if (s.none)
         return;
     for (; part_next(path, &at, &part); here = at) {
-        unsigned h = rule_hash(part);
-        if (!bit_is(r->first, h))
+        const unsigned h = rule_hash(part);
+        if (!(r->may[h] & MAY_BEGIN))
             continue;
-        for (size_t i = 0; i < r->n_guarded; i++)
-            if (guarded_from(&r->guarded[i], path, here, s, &end))
-                find_stricter(f, &r->guarded[i], end);
+        for (size_t i = 0; i < r->n_runs; i++)
+            if (may_begin(r->runs[i].begins, h) && guarded_from(r->runs[i].rule, path, here, s, &end))
+                find_stricter(f, r->runs[i].rule, end);
     }
 }
 
@@ -250,7 +270,7 @@ const struct rule *rules_guarded(const struct rules *r, struct str path, size_t 
         if (path.n == one->path.n || (one->said->flags & GUARD_RULE_DIRECTORY))
             find_stricter(&f, one, one->path.n);
     }
-    if (r->any_depth)
+    if (r->any_depth && rules_may(r, path) & MAY_BEGIN)
         any_depth_guarded(r, path, decider, &f);
     if (f.rule)
         *ret_end = f.end;
@@ -358,7 +378,7 @@ const struct rule *rules_below(const struct rules *r, struct str path, size_t *a
 /* Whether a name of the list may begin with this component; patterns are about the last one of a path. */
 static bool may_begin_rooted(const struct rules *r, struct str part, bool last)
 {
-    if (bit_is(r->rooted_first, rule_hash(part)))
+    if (rules_part_may(r, part, MAY_BEGIN_ROOTED))
         return true;
     for (size_t i = 0; last && i < r->n_patterns; i++)
         if (part_match(r->patterns[i].rule, 0, part))
@@ -369,11 +389,9 @@ static bool may_begin_rooted(const struct rules *r, struct str part, bool last)
 /* Whether a name of the list may occur in `path`: usually the hashes of its components rule that out. */
 static bool may_be_rooted(const struct rules *r, struct str path)
 {
-    struct str part;
-    for (size_t at = 0; part_next(path, &at, &part);)
-        if (may_begin_rooted(r, part, at == path.n))
-            return true;
-    return false;
+    const char *slash = memrchr(path.p, '/', path.n);
+    return rules_may(r, path) & MAY_BEGIN_ROOTED ||
+           may_begin_rooted(r, str_skip(path, slash ? (size_t)(slash - path.p) + 1 : 0), true);
 }
 
 /* `rest`: the remainder of a name whose first components the path ends in. */
@@ -415,8 +433,11 @@ static bool rooted_next(const struct rules *r, struct str path, struct rooted *w
         if (!part_next(path, &after, &part))
             return false;
         const bool may = may_begin_rooted(r, part, after == path.n);
+        const unsigned h = rule_hash(part);
         while (may && w->i < r->n_rooted) {
             const struct rule *one = w->rule = &r->rooted[w->i++];
+            if (!may_begin(one->begins, h))
+                continue;
             if (below ? run_begins(one, path, here, &w->rest)
                       : run_match(one, path, here, &w->end) &&
                             (w->end == path.n || (one->said->flags & GUARD_RULE_DIRECTORY)))
@@ -500,7 +521,7 @@ static bool has_later(const struct rule *list, size_t n, struct str part)
 
 bool rules_later(const struct rules *r, struct str part)
 {
-    return marked(r->later, part) &&
+    return rules_part_may(r, part, MAY_BE_LATER) &&
            (has_later(r->guarded, r->n_guarded, part) || has_later(r->hidden, r->n_hidden, part));
 }
 
@@ -511,7 +532,8 @@ bool rules_counts(const struct rules *r, struct str path)
     while (from > 0 && path.p[from - 1] != '/')
         from--;
     last = str_skip(path, from);
-    return marked(r->above, last) && (rules_below(r, path, &at, &rest) || rules_pattern_prefix(r, path, true));
+    return rules_part_may(r, last, MAY_BE_ABOVE) &&
+           (rules_below(r, path, &at, &rest) || rules_pattern_prefix(r, path, true));
 }
 
 const struct rule *rules_pinned(const struct rules *r, struct str path)

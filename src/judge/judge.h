@@ -14,8 +14,9 @@
 #include "policy/policy.h"
 #include "protocol/guard_table.h"
 
-#define RULE_PARTS 8  /* components of one any-depth rule */
-#define RULE_BITS  64 /* words of a bitmap of hashes */
+#define RULE_PARTS  8 /* components of one any-depth rule */
+#define RULE_HASHES (1 << 12)
+#define RULE_ANY    RULE_HASHES
 
 /* A guarded or hidden absolute path, or (any_depth) a run of components below some root. */
 struct rule {
@@ -31,6 +32,7 @@ struct rule {
     struct str below;  /* any-depth: applies below this tree, "/" everywhere */
     struct str *parts; /* any-depth: its components */
     char last;         /* of a pattern: the letter that every match ends in, or 0 */
+    unsigned begins;   /* rule_hash() of the first component, or RULE_ANY for a pattern */
     size_t n_parts;
     struct str tail; /* of several components below a writable tree: those after the first */
 };
@@ -39,6 +41,33 @@ struct rule {
 struct rule_path {
     size_t n; /* length */
     const struct rule *rule;
+};
+
+/* The same of a rule of components, by its first one. */
+struct rule_run {
+    unsigned begins; /* as in the rule */
+    const struct rule *rule;
+};
+
+/*
+ * What a component may be, by its hash. A bit that is not set rules that out; one that is set does not say that it is so.
+ * LATER and ABOVE: in a rule of several components, any but the first, and any but the last.
+ */
+enum rule_may {
+    MAY_BEGIN = 1,        /* the first component of an any-depth guarded name */
+    MAY_BEGIN_ROOTED = 2, /* of `rooted` */
+    MAY_BE_LATER = 4,
+    MAY_BE_ABOVE = 8,
+    MAY_BE_CONFIG = 16, /* a name whose content is judged */
+    MAY_BE_GITS = 32,   /* a name of rules_gits */
+    MAY_BE_FOREIGN = 64 /* a directory of foreign code */
+};
+
+/* What the components of the path that was asked about last may be: a call asks about one path many times. */
+struct rules_seen {
+    size_t n;
+    unsigned may;
+    char text[512]; /* of longer paths nothing is kept */
 };
 
 struct rules {
@@ -57,13 +86,12 @@ struct rules {
        path decides; the guarded names of fixed place; the patterns of `rooted`. */
     struct rule_path *trees, *fixed, *patterns;
     size_t n_trees, n_fixed, n_patterns;
-    bool any_depth; /* some guarded name applies at any depth */
-    bool git;       /* judge git configurations: look at repositories whatever their name */
-    /* Hashes of first components of any-depth rules, and of `rooted`. */
-    uint64_t first[RULE_BITS], rooted_first[RULE_BITS];
-    /* The same for rules of several components: of all but the first, and of all but the last. */
-    uint64_t later[RULE_BITS], above[RULE_BITS];
-    uint64_t configs[RULE_BITS]; /* of last components of names whose content is judged */
+    bool any_depth;        /* some guarded name applies at any depth */
+    bool git;              /* judge git configurations: look at repositories whatever their name */
+    struct rule_run *runs; /* any-depth names of `guarded` */
+    size_t n_runs;
+    unsigned char may[RULE_HASHES]; /* of each hash */
+    struct rules_seen *seen;
 };
 
 /* ASCII alone, whatever the locale. */
@@ -71,13 +99,15 @@ static inline int rule_fold(int c)
 {
     return c >= 'A' && c <= 'Z' ? c + 32 : c;
 }
-/* Which bit of a bitmap stands for a component, whatever its case. */
+/* A number for a component, whatever its case: by its length and three letters, which is cheap, since what it lets through is
+   compared whole. */
 static inline unsigned rule_hash(struct str s)
 {
-    unsigned h = 2166136261u;
-    for (size_t i = 0; i < s.n; i++)
-        h = (h ^ (unsigned)rule_fold((unsigned char)s.p[i])) * 16777619u;
-    return (h ^ h >> 16) % (64 * RULE_BITS);
+    unsigned h = (unsigned)s.n;
+    const size_t at[] = {0, s.n / 2, s.n - 1};
+    for (size_t i = 0; s.n && i < sizeof at / sizeof *at; i++)
+        h = h * 251 + (unsigned)rule_fold((unsigned char)s.p[at[i]]);
+    return h * 2654435769u >> 20; /* 12 bits */
 }
 
 /* Compiles a table into `mem`; `strings` are the plan's. -ENOMEM, or -EBADMSG for an invalid offset or kind. */
@@ -133,6 +163,17 @@ bool rule_is_git_hooks(const struct rule *r);
 bool rule_is_git_config(const struct rule *r);
 /* Whether a rule_is_git_config() may end in this component: by its hash, which tells almost all others apart. */
 bool rules_may_be_config(const struct rules *r, struct str last);
+/* What the components of `path` may be (enum rule_may): by their hashes. */
+unsigned rules_may(const struct rules *r, struct str path);
+/* The same of one component: any of these. */
+static inline bool rules_part_may(const struct rules *r, struct str part, unsigned may)
+{
+    return r->may[rule_hash(part)] & may;
+}
+/* Names that git gives meaning to in a repository, besides those of the table: marked as MAY_BE_GITS when the rules are loaded. Whoever
+   looks for another one (hold.c, verdict.c) adds it here, since a path without any of them is not looked at. */
+extern const char *const rules_gits[];
+extern const char *const rules_foreign_names[];
 
 /* What of a repository with protected branches a path names. */
 enum rules_refs {

@@ -31,6 +31,7 @@ static int split(struct rule *r, struct arena *mem)
         return -ENOMEM;
     memcpy(r->parts, parts, n * sizeof *parts);
     r->n_parts = n;
+    r->begins = r->pattern && n == 1 ? RULE_ANY : rule_hash(parts[0]);
     const struct str pattern = r->pattern ? parts[n - 1] : (struct str){"", 0};
     const int last = pattern.n ? rule_fold((unsigned char)pattern.p[pattern.n - 1]) : 0;
     if (last >= 'a' && last <= 'z' && !memchr(pattern.p, '[', pattern.n) && !memchr(pattern.p, '\\', pattern.n))
@@ -87,8 +88,20 @@ static int add_rooted(struct rules *all, const struct guard_rule *said, uint32_t
     if (r->pattern && (r->n_parts > 1 || said->flags & GUARD_RULE_DIRECTORY))
         return -EBADMSG;
     if (!r->pattern)
-        all->rooted_first[rule_hash(r->parts[0]) / 64] |= 1ull << rule_hash(r->parts[0]) % 64;
+        all->may[r->begins] |= MAY_BEGIN_ROOTED;
     return 0;
+}
+
+static void mark(struct rules *all, struct str part, enum rule_may may)
+{
+    all->may[rule_hash(part)] |= (unsigned char)may;
+}
+
+/* Any name may match. */
+static void mark_any(struct rules *all, enum rule_may may)
+{
+    for (size_t i = 0; i < RULE_HASHES; i++)
+        all->may[i] |= (unsigned char)may;
 }
 
 static int add_name(struct rules *all, const struct guard_rule *said, uint32_t index, struct str text, struct str below,
@@ -101,10 +114,10 @@ static int add_name(struct rules *all, const struct guard_rule *said, uint32_t i
             return no;
         const struct rule *r = &all->guarded[all->n_guarded - 1];
         all->any_depth = true;
-        if (r->pattern) /* any name may match */
-            memset(all->first, 0xff, sizeof all->first);
+        if (r->pattern)
+            mark_any(all, MAY_BEGIN);
         else
-            all->first[rule_hash(r->parts[0]) / 64] |= 1ull << rule_hash(r->parts[0]) % 64;
+            all->may[r->begins] |= MAY_BEGIN;
         return 0;
     }
     int no = add_rooted(all, said, index, text, mem);
@@ -157,11 +170,6 @@ static int add_rule(struct rules *all, const struct guard_rule *said, uint32_t i
     }
 }
 
-static void mark(uint64_t bits[RULE_BITS], struct str part)
-{
-    bits[rule_hash(part) / 64] |= 1ull << rule_hash(part) % 64;
-}
-
 /* The components of a rule; for one of fixed place those below its writable tree, which cannot be moved. */
 static struct str parts_of(const struct rules *all, const struct rule *r)
 {
@@ -176,13 +184,13 @@ static void mark_parts(struct rules *all, struct rule *list, size_t n)
         size_t at = 0;
         (void)part_next(path, &at, &part);
         list[i].tail = str_skip(path, at);
-        if (list[i].pattern && list[i].tail.n) { /* any name may match */
-            memset(all->later, 0xff, sizeof all->later);
-            memset(all->above, 0xff, sizeof all->above);
+        if (list[i].pattern && list[i].tail.n) {
+            mark_any(all, MAY_BE_LATER);
+            mark_any(all, MAY_BE_ABOVE);
         }
         for (struct str above = part; list[i].tail.n && part_next(path, &at, &part); above = part) {
-            mark(all->above, above);
-            mark(all->later, part);
+            mark(all, above, MAY_BE_ABOVE);
+            mark(all, part, MAY_BE_LATER);
         }
     }
 }
@@ -192,10 +200,18 @@ static void mark_configs(struct rules *all, const struct rule *list, size_t n)
     for (size_t i = 0; i < n; i++) {
         const char *slash = memrchr(list[i].path.p, '/', list[i].path.n);
         if (rule_is_git_config(&list[i]) && list[i].pattern)
-            memset(all->configs, 0xff, sizeof all->configs);
+            mark_any(all, MAY_BE_CONFIG);
         else if (rule_is_git_config(&list[i]))
-            mark(all->configs, str_skip(list[i].path, slash ? (size_t)(slash - list[i].path.p) + 1 : 0));
+            mark(all, str_skip(list[i].path, slash ? (size_t)(slash - list[i].path.p) + 1 : 0), MAY_BE_CONFIG);
     }
+}
+
+static void mark_known(struct rules *all)
+{
+    for (size_t i = 0; rules_gits[i]; i++)
+        mark(all, str_of(rules_gits[i]), MAY_BE_GITS);
+    for (size_t i = 0; rules_foreign_names[i]; i++)
+        mark(all, str_of(rules_foreign_names[i]), MAY_BE_FOREIGN);
 }
 
 static bool is_tree(const struct rule *r)
@@ -257,6 +273,14 @@ static int collect_all(struct rules *all, struct arena *mem)
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
         if (collect(of[i].to, of[i].n, of[i].list, of[i].n_list, of[i].is, mem) < 0)
             return -ENOMEM;
+    for (size_t i = 0; i < all->n_guarded; i++) {
+        struct rule_run *run =
+            all->guarded[i].any_depth ? arena_push(mem, &all->runs, &all->n_runs, sizeof *run) : NULL;
+        if (all->guarded[i].any_depth && !run)
+            return -ENOMEM;
+        if (run)
+            *run = (struct rule_run){all->guarded[i].begins, &all->guarded[i]};
+    }
     if (all->n_trees)
         qsort(all->trees, all->n_trees, sizeof *all->trees, tree_order);
     return 0;
@@ -284,8 +308,10 @@ int rules_load(struct rules *ret, const struct guard_table *table, size_t bytes,
                 return no;
         }
     }
-    if (collect_all(&all, mem) < 0)
+    all.seen = arena_zero(mem, sizeof *all.seen);
+    if (!all.seen || collect_all(&all, mem) < 0)
         return -ENOMEM;
+    mark_known(&all);
     mark_parts(&all, all.guarded, all.n_guarded);
     mark_parts(&all, all.hidden, all.n_hidden);
     mark_parts(&all, all.pinned, all.n_pinned);

@@ -82,8 +82,13 @@ char *path_moved(struct arena *mem, const char *path, const char *from, const ch
 
 /* Gets the next component from offset *at on; false at the end. */
 bool part_next(struct str path, size_t *at, struct str *ret);
-/* Equal up to the case of ASCII letters. */
-bool fold_eq(struct str a, struct str b);
+/* Equal up to the case of ASCII letters. Most pairs differ in length or in the first byte by more than the bit that tells the cases
+   apart, and are not looked at further. */
+bool fold_eq_whole(struct str a, struct str b); /* of the same length */
+static inline bool fold_eq(struct str a, struct str b)
+{
+    return a.n == b.n && (a.n == 0 || (((a.p[0] ^ b.p[0]) & ~0x20) == 0 && fold_eq_whole(a, b)));
+}
 /* `path` is `tree` or below it. */
 bool path_in(struct str path, struct str tree);
 bool path_in_exactly(struct str path, struct str tree);

@@ -288,6 +288,8 @@ static int box_live(struct box *b, struct box **ret_box, struct box_result *ret)
 int box_run(const struct run_spec *spec, struct box_result *ret, struct err *e)
 {
     struct box b = {.spec = spec, .command = &spec->command, .limits = &spec->start.plan->policy->limits, .err = e};
+    if (spec->command.foreground) /* this process only waits from now on */
+        arenas_reuse_end();
     int r = box_live(&b, NULL, ret);
     if (r == 0 && spec->command.foreground) /* the command has ended, and its caller waits for this process */
         arenas_leave_to_exit();

@@ -713,6 +713,40 @@ static void branches(void **state)
     assert_int_equal(load(nowhere, 1, GUARD_STRICT), -EBADMSG);
 }
 
+/* What rules out most names must never rule out one that counts, in whatever case, and never speak of another path. */
+static void what_a_path_may_have(void **state)
+{
+    static const char *const gits[] = {"hooks",     "remotes",         "branches", "objects",     "refs",   "config",
+                                       "commondir", "config.worktree", "modules",  ".gitmodules", "index",  "HOOKS",
+                                       "Objects",   "CONFIG",          "ConfiG",   "CommonDir",   "Modules"};
+    char path[1200], longer[700];
+    (void)state;
+    assert_int_equal(load(usual, sizeof usual / sizeof *usual, GUARD_STRICT), 0);
+    for (size_t i = 0; i < sizeof gits / sizeof *gits; i++) {
+        assert_true(rules_part_may(&t.rules, str_of(gits[i]), MAY_BE_GITS));
+        snprintf(path, sizeof path, "/w/p/d12/%s/f1", gits[i]);
+        assert_true(rules_may(&t.rules, str_of(path)) & MAY_BE_GITS);
+        snprintf(path, sizeof path, "/w/p/d12/%.*s/f1", (int)strlen(gits[i]), "abcdefghijklmnop");
+        assert_false(rules_may(&t.rules, str_of(path)) & MAY_BE_GITS); /* of the same length, asked next */
+    }
+    assert_true(rules_may(&t.rules, STR("/w/p/x/.VSCODE")) & MAY_BEGIN);
+    assert_true(rules_may(&t.rules, STR("/w/p/x/.vscode")) & MAY_BEGIN);
+    assert_false(rules_may(&t.rules, STR("/w/p/x/plainly")) & MAY_BEGIN);
+    assert_true(rules_may(&t.rules, STR("/w/p/.envrc")) & MAY_BEGIN_ROOTED);
+    assert_true(rules_may(&t.rules, STR("/w/p/B/x")) & MAY_BE_LATER);
+    assert_true(rules_may(&t.rules, STR("/w/p/A")) & MAY_BE_ABOVE);
+    assert_true(rules_may(&t.rules, STR("/w/p/vendor/x")) & MAY_BE_FOREIGN);
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = 0;
+    for (int turn = 0; turn < 2; turn++) { /* too long to be kept */
+        snprintf(path, sizeof path, "/%s/refs", longer);
+        assert_true(rules_may(&t.rules, str_of(path)) & MAY_BE_GITS);
+        snprintf(path, sizeof path, "/%s/xxxx", longer);
+        assert_false(rules_may(&t.rules, str_of(path)) & MAY_BE_GITS);
+    }
+    assert_int_equal(rules_may(&t.rules, STR("")), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -735,6 +769,7 @@ int main(void)
         cmocka_unit_test(any_table_as_the_model),
         cmocka_unit_test(tables_that_cannot_be),
         cmocka_unit_test(names_at_roots_of_repositories),
+        cmocka_unit_test(what_a_path_may_have),
     };
     int r = cmocka_run_group_tests(tests, NULL, NULL);
     arena_free(t.mem);

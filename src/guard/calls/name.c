@@ -15,7 +15,7 @@ static int place_locked(struct guard *g, int dir, const char *text, struct place
     if (no < 0)
         return no;
     no = place_find(g, dir, text, ret);
-    if (no == 0 && verdict_exclusive(ret)) {
+    if (no == 0 && verdict_exclusive(g, ret)) {
         place_drop(ret);
         names_unlock(g);
         no = names_lock(g, true);
@@ -102,8 +102,6 @@ long make_call(struct guard *g, int dir, uint64_t path, bool directory, unsigned
         return -EPERM; /* mknod */
     int no = target_string(g, path, g->text[0]);
     if (no >= 0)
-        no = target_umask(g);
-    if (no >= 0)
         no = place_locked(g, dir, g->text[0], p);
     if (no == 0)
         no = place_held(g, p, DENIAL_CREATE);
@@ -112,7 +110,9 @@ long make_call(struct guard *g, int dir, uint64_t path, bool directory, unsigned
     const enum made made = directory                               ? MADE_EMPTY_DIRECTORY
                            : S_ISREG(mode) || (mode & S_IFMT) == 0 ? MADE_EMPTY_FILE
                                                                    : MADE_OTHER;
-    no = refused_or_there(p, verdict_make(g, p, made));
+    no = target_umask(g);
+    if (no == 0)
+        no = refused_or_there(p, verdict_make(g, p, made));
     if (no == 0)
         no = target_valid(g);
     if (no == 0)

@@ -291,7 +291,7 @@ static long open_once(struct guard *g, int dir, int flags, unsigned mode, bool a
     if (no < 0)
         return no;
     no = place_find(g, dir, g->text[0], p);
-    if (no == 0 && !alone && (flags & O_CREAT) && verdict_exclusive(p)) {
+    if (no == 0 && !alone && (flags & O_CREAT) && verdict_exclusive(g, p)) {
         place_drop(p);
         names_unlock(g);
         no = names_lock(g, true);

@@ -93,7 +93,7 @@ long rules_tell(struct guard *g, int flags)
 {
     static int rules = -1;
     const struct guard_table *table = (const void *)((const char *)g->plan + g->plan->guard_at);
-    if (g->plan->guard_bytes < sizeof *table || !has_our_root(g))
+    if (g->plan->guard_bytes < sizeof *table || target_sure(g) < 0 || !has_our_root(g))
         return -ENOENT; /* as the kernel says it */
     const int no = target_valid(g);
     if (no < 0)

@@ -390,6 +390,8 @@ static int place_from(struct guard *g, int base, int dir_fd, const char *text, s
         return no;
     bool absolute = text[0] == '/';
     auto_fd int opened = -1;
+    if (absolute && target_sure(g) < 0)
+        return -ENOENT;
     if (!absolute && base < 0) {
         base = opened = target_dir(g, dir_fd);
         if (base < 0)

@@ -54,6 +54,7 @@ int target_find(struct guard *g)
     pid_t tid = (pid_t)g->n.pid;
     struct target *t = &g->targets[(unsigned)tid % TARGETS];
     g->who = t;
+    g->sure = true;
     if (t->tid == tid && target_alive(t))
         return 0;
     if (t->tid)
@@ -66,9 +67,25 @@ int target_find(struct guard *g)
     return target_valid(g); /* otherwise the number may already have been reused */
 }
 
+int target_expect(struct guard *g)
+{
+    struct target *t = &g->targets[(unsigned)g->n.pid % TARGETS];
+    if (t->tid != (pid_t)g->n.pid)
+        return target_find(g);
+    g->who = t;
+    g->sure = false;
+    return 0;
+}
+
+int target_sure(struct guard *g)
+{
+    return g->ours || g->sure ? 0 : target_find(g);
+}
+
 void target_likely(struct guard *g)
 {
     g->who = &g->targets[(unsigned)g->n.pid % TARGETS];
+    g->sure = true; /* for what is thrown away */
     if (g->who->tid == (pid_t)g->n.pid)
         return;
     g->passing = (struct target){.tid = (pid_t)g->n.pid, .proc = -1, .pidfd = -1, .process = -1};
@@ -198,8 +215,11 @@ void target_mask_set(struct guard *g, uint32_t value)
 
 int target_umask(struct guard *g)
 {
+    const bool gone = target_sure(g) < 0;
     struct target *t = g->who;
     struct shared *s = g->shared;
+    if (gone)
+        return -ESRCH;
     if (g->ours) {
         (void)sys_umask(g->umask = 0); /* modes are used unchanged */
         return 0;
@@ -265,7 +285,8 @@ static bool filter_refuses(long result)
    containers' filters refuse (containerd before 1.7, docker before 23 on kernels it does not know). */
 static int memory_file(struct guard *g, int flags)
 {
-    return sys_openat(g->who->proc, "mem", flags | O_CLOEXEC, 0);
+    const int no = target_sure(g);
+    return no < 0 ? no : sys_openat(g->who->proc, "mem", flags | O_CLOEXEC, 0);
 }
 
 static long memory_read(struct guard *g, uint64_t at, void *to, size_t n)
@@ -341,9 +362,9 @@ int target_string(struct guard *g, uint64_t at, char text[PATH_MAX])
 
 int target_fd(struct guard *g, int fd)
 {
-    struct target *t = g->who;
-    if (fd < 0 || g->ours)
+    if (fd < 0 || g->ours || target_sure(g) < 0)
         return -EBADF;
+    struct target *t = g->who;
     if (t->pidfd < 0 && t->process < 0) { /* the process, whose threads share a descriptor table */
         if (t->tgid == 0 && target_status(g, t) < 0)
             return -EBADF;
@@ -371,6 +392,12 @@ int target_dir(struct guard *g, int fd)
         strcpy(link + 3, decimal(room, fd));
     }
     int dir = sys_openat(g->who->proc, link, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (dir < 0 && !g->sure) { /* of a thread that has ended, or there is none */
+        if (target_sure(g) < 0)
+            return -ENOENT;
+        dir = sys_openat(g->who->proc, link, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    }
+    g->sure = true;
     if (dir == -EACCES && fd != AT_FDCWD) { /* the fd directory of a non-dumpable process belongs to root */
         auto_fd int own = target_fd(g, fd);
         return own < 0 ? own : sys_openat(g->self_fd, decimal(room, own), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);

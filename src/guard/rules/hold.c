@@ -92,7 +92,7 @@ static bool is_held(const struct guard *g, const struct sys_stat *st)
     return false;
 }
 
-/* Whether the name is part of the layout of a repository; `last`: it is the last one of the path. */
+/* Whether the name is part of the layout of a repository; `last`: it is the last one of the path. All of these are in rules_gits. */
 static bool is_gits(struct str part, struct str before, bool last)
 {
     static const struct str anywhere[] = {{"hooks", 5}, {"remotes", 7}, {"branches", 8}};
@@ -126,12 +126,16 @@ static int each_above(struct guard *g, const struct place *p, each_fn *each)
     struct str path = place_path(p), before = {"", 0};
     const bool git = g->rules.git && g->rules.mode == GUARD_STRICT;
     size_t root = SIZE_MAX;
+    if (!(rules_may(&g->rules, path) & (MAY_BE_GITS | MAY_BE_LATER)))
+        return 0;
     for (size_t at = 1, end; at < path.n; at = end + 1) {
         const char *slash = memchr(path.p + at, '/', path.n - at);
         end = slash ? (size_t)(slash - path.p) : path.n;
         struct str part = {path.p + at, end - at};
-        bool step = (git && is_gits(part, before, end == path.n)) || (before.n && rules_later(&g->rules, part));
-        bool below = git && is_gits(part, (struct str){"", 0}, false);
+        const bool may = rules_part_may(&g->rules, part, MAY_BE_GITS | MAY_BE_LATER);
+        bool step =
+            may && ((git && is_gits(part, before, end == path.n)) || (before.n && rules_later(&g->rules, part)));
+        bool below = step && git && is_gits(part, (struct str){"", 0}, false);
         before = part;
         if (!step)
             continue;

@@ -22,21 +22,20 @@ static struct str last_of(struct str path)
 
 static bool has_part(struct str path, struct str part)
 {
-    for (size_t at = 0; at < path.n;) {
-        const char *slash = memchr(path.p + at, '/', path.n - at);
-        size_t n = slash ? (size_t)(slash - path.p) - at : path.n - at;
-        if (n && fold_eq((struct str){path.p + at, n}, part))
+    struct str one;
+    for (size_t at = 0; part_next(path, &at, &one);)
+        if (fold_eq(one, part))
             return true;
-        at += n + 1;
-    }
     return false;
 }
 
-bool verdict_exclusive(const struct place *p)
+bool verdict_exclusive(const struct guard *g, const struct place *p)
 {
     static const struct str names[] = {
         {"objects", 7}, {"refs", 4}, {"config", 6}, {"config.worktree", 15}, {"commondir", 9}};
     struct str name = {p->name, p->name_n};
+    if (!(rules_may(&g->rules, place_path(p)) & MAY_BE_GITS))
+        return false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (fold_eq(name, names[i]))
             return true;
@@ -180,8 +179,8 @@ static bool holds_remotes(struct str name)
 static size_t repository_place(struct guard *g, struct str path, bool *ret_config)
 {
     *ret_config = false;
-    if (!g->rules.git || g->rules.mode != GUARD_STRICT || rules_root(&g->rules, path).n == 0 ||
-        rules_free(&g->rules, path))
+    if (!g->rules.git || g->rules.mode != GUARD_STRICT || !(rules_may(&g->rules, path) & MAY_BE_GITS) ||
+        rules_root(&g->rules, path).n == 0 || rules_free(&g->rules, path))
         return 0;
     struct str last = last_of(path);
     if (fold_eq(last, STR("config.worktree"))) {
@@ -202,7 +201,8 @@ static size_t repository_place(struct guard *g, struct str path, bool *ret_confi
         const char *slash = memchr(path.p + at, '/', path.n - at);
         size_t n = slash ? (size_t)(slash - path.p) - at : path.n - at;
         struct str part = {path.p + at, n};
-        if (at && (fold_eq(part, STR("hooks")) || (at + n < path.n && holds_remotes(part))) &&
+        if (at && rules_part_may(&g->rules, part, MAY_BE_GITS) &&
+            (fold_eq(part, STR("hooks")) || (at + n < path.n && holds_remotes(part))) &&
             common_at((struct str){path.p, at - 1}))
             return at + n;
         at += n + 1;
@@ -353,7 +353,11 @@ static bool brings_links(struct guard *g, const struct place *from, const struct
 /* Temporary names of the guard, and all below: a directory may be on its way to a name that counts. */
 static bool reserved(struct str path)
 {
-    return memmem(path.p, path.n, "/" GUARD_TEMP, sizeof "/" GUARD_TEMP - 1) != NULL;
+    struct str part;
+    for (size_t at = 0; part_next(path, &at, &part);)
+        if (str_starts(part, STR(GUARD_TEMP)))
+            return true;
+    return false;
 }
 
 /* A new repository gets a hooks directory with samples: from git before it is one, from libgit2 (cargo) after. `end`:
