@@ -190,8 +190,9 @@ static int begin_layer(struct layer_held *l, int upper, const struct stat *works
                         err_say(e, ERR_CANNOT, "--cow: the workspace '%s' belongs to user %u", l->ask.workspace,
                                 (unsigned)workspace->st_uid),
                         "run as its owner");
-    if (no == 0)
-        no = layer_boot(boot);
+    if (no == 0 && (no = layer_boot(boot)) == -ENOENT)
+        return err_hint(e, err_say(e, ERR_CANNOT, "--cow: when this machine was started cannot be read in /proc/sys"),
+                        "mount all of /proc: mount -t proc proc /proc");
     auto_fd int top = openat(AT_FDCWD, l->ask.workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (no == 0 && top >= 0)
         repo_remember(l->layer.dir, top, l->stack ? l->stack->below : NULL, l->stack ? l->stack->n : 0, &l->base);
