@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -23,6 +24,14 @@ int layer_boot(char boot[40])
     boot[n] = 0;
     boot[strcspn(boot, "\n")] = 0;
     return 0;
+}
+
+int64_t layer_booted(void)
+{
+    struct timespec clock, up;
+    (void)clock_gettime(CLOCK_REALTIME, &clock);
+    (void)clock_gettime(CLOCK_BOOTTIME, &up);
+    return (int64_t)(clock.tv_sec - up.tv_sec) * 1000000000 + clock.tv_nsec - up.tv_nsec;
 }
 
 /* Shared at first: one that is only looked at is not in use. */

@@ -48,11 +48,29 @@ static bool take_record(const json_t *record, struct arena *mem, struct layer *r
     ret->device = (uint64_t)record_number(record, "dev");
     ret->ino = (uint64_t)record_number(record, "ino");
     ret->since = record_number(began, "sec") * 1000000000 + record_number(began, "nsec");
+    ret->booted = record_number(began, "booted");
     ret->created = record_number(record, "created");
     ret->session = record_text(record, "session", mem);
     ret->scope = record_text(record, "scope", mem);
     ret->synced = json_is_true(json_object_get(record, "synced"));
     return ret->workspace && ret->workspace[0] == '/' && ret->since > 0;
+}
+
+/*
+ * Whether the host has changed a file since is told by the file's time, which says nothing where the clock was set back in between: a wrong
+ * one that the network has corrected, or a machine that forgets the time while it is off. By how much is known until the machine stops.
+ */
+static void follow_clock(struct layer *l)
+{
+    enum { SLACK = 50000000 }; /* the two clocks are read one after the other */
+    char boot[40];
+    const int64_t now = layer_booted();
+    if (now > l->since)
+        return; /* started later than that */
+    if (layer_boot(boot) < 0 || !same(l->boot, boot))
+        l->since = 0;
+    else if (l->booted && now < l->booted - SLACK)
+        l->since = l->since > l->booted - now ? l->since - (l->booted - now) : 0;
 }
 
 static int open_one(int layers, const char *id, struct arena *mem, struct layer *ret)
@@ -69,6 +87,7 @@ static int open_one(int layers, const char *id, struct arena *mem, struct layer 
         return e;
     }
     snprintf(ret->id, sizeof ret->id, "%s", id);
+    follow_clock(ret);
     return 0;
 }
 

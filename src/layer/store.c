@@ -101,6 +101,7 @@ static int put_layer_record(const struct layer_held *l, bool first, struct err *
     json_object(&j, "t0");
     json_int(&j, "sec", layer->since / 1000000000);
     json_int(&j, "nsec", layer->since % 1000000000);
+    json_int(&j, "booted", layer->booted);
     json_object_end(&j);
     json_text(&j, "boot", layer->boot);
     json_int(&j, "created", layer->created);
@@ -211,6 +212,7 @@ static int begin_layer(struct layer_held *l, int upper, const struct stat *works
     l->layer.ino = workspace->st_ino;
     l->layer.since = (int64_t)since.tv_sec * 1000000000 + since.tv_nsec;
     l->layer.created = time(NULL);
+    l->layer.booted = layer_booted();
     return l->layer.boot ? put_layer_record(l, spare, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make a layer");
 }
 
