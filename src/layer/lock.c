@@ -26,12 +26,27 @@ int layer_boot(char boot[40])
     return 0;
 }
 
+static int64_t clock_ns(clockid_t clock)
+{
+    struct timespec t;
+    (void)clock_gettime(clock, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* On a busy machine another program may run between two looks at a clock: of eight measures the one that took the shortest. */
 int64_t layer_booted(void)
 {
-    struct timespec clock, up;
-    (void)clock_gettime(CLOCK_REALTIME, &clock);
-    (void)clock_gettime(CLOCK_BOOTTIME, &up);
-    return (int64_t)(clock.tv_sec - up.tv_sec) * 1000000000 + clock.tv_nsec - up.tv_nsec;
+    enum { GOOD = 1000000 };
+    int64_t best = INT64_MAX, booted = 0;
+    for (int i = 0; i < 8 && best > GOOD; i++) {
+        const int64_t before = clock_ns(CLOCK_BOOTTIME), clock = clock_ns(CLOCK_REALTIME),
+                      took = clock_ns(CLOCK_BOOTTIME) - before;
+        if (took < best) {
+            best = took;
+            booted = clock - before;
+        }
+    }
+    return booted;
 }
 
 /* Shared at first: one that is only looked at is not in use. */
