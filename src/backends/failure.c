@@ -44,6 +44,8 @@ static bool namespace_refused(const struct plan *p, uint32_t where, int no)
 {
     if (where == WHERE_NET)
         return no == EPERM || no == EACCES || no == ENOSPC || no == EUSERS || no == EINVAL || no == ENOSYS;
+    if (where == WHERE_CLONE)
+        return p->image->namespaces && (no == ENOSPC || no == EUSERS); /* pid namespaces have a limit of their own */
     if (!p->image->namespaces || (no != EPERM && no != EACCES))
         return false;
     if (where == WHERE_MAPS)
@@ -101,6 +103,11 @@ static const char *hint(const struct plan *p, uint32_t where, int no)
         return "raise the hard limit of open files: ulimit -Hn";
     if (kind == STEP_PROC && (no == EPERM || no == EACCES))
         return "a container that masks parts of /proc does not allow a new /proc inside";
+    if (kind == STEP_DEVICES && no == ENOENT)
+        return "a box has the machine's null, zero, full, random, urandom and tty, and one of them is missing in /dev "
+               "here: mount -t devtmpfs dev /dev, or make it with mknod";
+    if ((kind == STEP_ATTACH || kind == STEP_ROOT || kind == STEP_ROOT_EMPTY) && no == ENOSPC)
+        return "too many mounts in one place: sudo sysctl -w fs.mount-max=100000, or unmount some";
     if (kind == STEP_CATCH && no == ENOTUNIQ)
         return "the network namespace has a route that bypasses the fake IPs";
     if (kind == STEP_LISTEN && no == EADDRINUSE)

@@ -61,8 +61,10 @@ static void check_kernel(struct doctor_report *r)
     check(r, f->notify ? CHECK_YES : CHECK_PART, "seccomp-notification",
           f->notify   ? "guarded names, hidden paths and sockets can be enforced"
           : f->around ? "the box around this one has the one supervisor that the kernel allows"
-                      : "this kernel has no SECCOMP_RET_USER_NOTIF",
-          f->notify || f->around ? NULL : "inside another sandbox or container: allow seccomp user notification there");
+                      : f->why_not[FEATURE_GUARD],
+          f->notify || f->around     ? NULL
+          : f->remedy[FEATURE_GUARD] ? f->remedy[FEATURE_GUARD]
+                                     : "inside another sandbox or container: allow seccomp user notification there");
     check(r, f->overlay ? CHECK_YES : CHECK_PART, "overlay",
           f->overlay ? "private layers over caches"
                      : "no overlay file system in a user namespace: caches are redirected",

@@ -41,7 +41,7 @@ struct layer_trees {
     int upper;             /* upper/ of the layer, open for reading */
     int workspace;         /* the workspace, open for reading */
     int store;             /* the layer's own directory: journal, ledger and undo/ */
-    int64_t since;         /* nanoseconds since 1970: what the host changed then or later is in the way */
+    int64_t since;         /* struct layer: what the host changed then or later is in the way */
     const char *id, *path; /* of the layer; of the workspace */
     const char *root;      /* of the whole workspace, where `path` is in it; or NULL */
     const struct layer_guarded *guarded;
@@ -58,6 +58,8 @@ struct layer_trees {
 
 /* Of struct change: the host has written to this very file. */
 #define CONFLICT_TOUCHED "the host changed it after the box began"
+/* Whether it has is not known. */
+#define CONFLICT_CLOCK "the clock was set back after the box began, so whether the host has changed it cannot be told"
 /* It has perhaps moved another directory there. */
 #define CONFLICT_ABOVE "the host changed the directories above it after the box began"
 

@@ -211,7 +211,7 @@ static const char *touched(const struct layer_reading *r, const char *path, cons
     const struct ledger_entry *known = ledger_find(&r->ledger, path);
     if (known && object_untouched(&known->now, low) && (object_is(low, S_IFDIR) || known->now.changed == low->changed))
         return NULL;
-    return CONFLICT_TOUCHED;
+    return r->t->since ? CONFLICT_TOUCHED : CONFLICT_CLOCK;
 }
 
 /* A directory is as apply or undo has left it. */
@@ -233,7 +233,7 @@ static const char *moved_here(const struct layer_reading *r, const struct level 
     const struct ledger_entry *known = ledger_find(&r->ledger, path);
     if (known && object_same_inode(&known->now, low))
         return NULL;
-    return CONFLICT_ABOVE;
+    return r->t->since ? CONFLICT_ABOVE : CONFLICT_CLOCK;
 }
 
 /* Something that the layer has a copy of is gone. */
@@ -252,7 +252,7 @@ static const char *gone(const struct layer_reading *r, const struct level *l, in
                         : -1;
     /* Without a copied-up mark the box made it itself, and nothing can be in its way. */
     return fd >= 0 && sys_fgetxattr(fd, "user.overlay.origin", itself, sizeof itself) >= 0
-               ? "the host removed it after the box began"
+               ? r->t->since ? "the host removed it after the box began" : CONFLICT_CLOCK
                : NULL;
 }
 

@@ -101,6 +101,7 @@ static int put_layer_record(const struct layer_held *l, bool first, struct err *
     json_object(&j, "t0");
     json_int(&j, "sec", layer->since / 1000000000);
     json_int(&j, "nsec", layer->since % 1000000000);
+    json_int(&j, "booted", layer->booted);
     json_object_end(&j);
     json_text(&j, "boot", layer->boot);
     json_int(&j, "created", layer->created);
@@ -190,8 +191,9 @@ static int begin_layer(struct layer_held *l, int upper, const struct stat *works
                         err_say(e, ERR_CANNOT, "--cow: the workspace '%s' belongs to user %u", l->ask.workspace,
                                 (unsigned)workspace->st_uid),
                         "run as its owner");
-    if (no == 0)
-        no = layer_boot(boot);
+    if (no == 0 && (no = layer_boot(boot)) == -ENOENT)
+        return err_hint(e, err_say(e, ERR_CANNOT, "--cow: when this machine was started cannot be read in /proc/sys"),
+                        "mount all of /proc: mount -t proc proc /proc");
     auto_fd int top = openat(AT_FDCWD, l->ask.workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (no == 0 && top >= 0)
         repo_remember(l->layer.dir, top, l->stack ? l->stack->below : NULL, l->stack ? l->stack->n : 0, &l->base);
@@ -210,6 +212,7 @@ static int begin_layer(struct layer_held *l, int upper, const struct stat *works
     l->layer.ino = workspace->st_ino;
     l->layer.since = (int64_t)since.tv_sec * 1000000000 + since.tv_nsec;
     l->layer.created = time(NULL);
+    l->layer.booted = layer_booted();
     return l->layer.boot ? put_layer_record(l, spare, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make a layer");
 }
 

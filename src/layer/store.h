@@ -57,6 +57,8 @@ bool layer_is_id(const char *name);
 /* Its lock, open, or -1 with errno; made where there is none. And which boot of the machine this is. */
 int layer_lock_file(int dir);
 int layer_boot(char boot[40]);
+/* When this machine was started, by the clock as it goes now: nanoseconds since 1970. It differs later where the clock was set. */
+int64_t layer_booted(void);
 /* Whether the machine stopped before the layer was on the disk. */
 bool layer_is_doubtful(const struct layer *l);
 /* Whether a box uses it now. */

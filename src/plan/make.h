@@ -100,6 +100,7 @@ struct plan_place {
     bool closed;         /* pinfold's own: no rule makes it or anything below visible */
     bool parts;          /* closed, but a mount may show elsewhere what is below it */
     bool once;           /* hidden by a mount over what is there at the start */
+    bool link;           /* the name of a symbolic link, besides what it leads to */
     bool inside;         /* names a place below a mount's target, by its path in the box */
     bool dropped;        /* dropped: does not exist after all */
     uint8_t stub;        /* settled: its enum stub, or UINT8_MAX */

@@ -73,10 +73,17 @@ const struct plan_image *nested_around(struct arena *mem, const char **top)
     return image;
 }
 
+int nested_no_proc(struct err *e, int r)
+{
+    if (access("/proc/self", F_OK) == 0)
+        return r;
+    return err_hint(e, r, "/proc is not mounted here, and a box needs it: mount -t proc proc /proc");
+}
+
 int nested_remedy(struct err *e, int r)
 {
     if (access("/proc/self", F_OK) < 0)
-        return err_hint(e, r, "/proc is not mounted here, and a box needs it: mount -t proc proc /proc");
+        return nested_no_proc(e, r);
     if (!nested_in_box())
         return r;
     if (nested_allowed() && geteuid() == 0)

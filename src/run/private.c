@@ -23,8 +23,19 @@ static int make_one(const char *path, struct err *e)
     /* Looking does not take the lock of the directory, which boxes that start at the same time would wait for. */
     if (access(path, F_OK) == 0 || mkdir(path, 0700) == 0 || errno == EEXIST)
         return 0;
-    return errno == ENOENT ? make_private_directories(path, e)
-                           : err_sys(e, ERR_SYSTEM, errno, "cannot create the box's private directory '%s'", path);
+    const int r = errno == ENOENT
+                      ? make_private_directories(path, e)
+                      : err_sys(e, ERR_SYSTEM, errno, "cannot create the box's private directory '%s'", path);
+    /* Where nothing of the user's can be made at all a box keeps nothing (planned.c). A full disk is no such place: it would forget. */
+    if (r < 0 && e && (e->no == ENOSPC || e->no == EDQUOT))
+        return err_hint(
+            e, r,
+            "the disk has no space or no names left (df -h, df -i), or your quota is used up: make room, or set "
+            "XDG_STATE_HOME to a directory on another disk");
+    if (r < 0 && e && (e->no == ENOTCONN || e->no == ESTALE || e->no == EIO))
+        return err_hint(
+            e, r, "what is mounted there does not answer: mount it again, or set XDG_STATE_HOME to another directory");
+    return r;
 }
 
 enum { MANY = 5 }; /* a listing takes three calls, looking one for each */

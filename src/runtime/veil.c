@@ -25,7 +25,12 @@
 
 enum { NAME_BYTES = 256 };
 #define UNREADABLE(e) ((e) == -EACCES)
-#define NOT_THERE(e)  ((e) == -ENOENT || (e) == -ENOTDIR || (e) == -ELOOP)
+/*
+ * What is mounted there answers nobody any more (a FUSE program that has ended, a server that has forgotten it). Nothing in it can be
+ * hidden, so that the box does not get it at all, though it may live again.
+ */
+#define DEAD(e)      ((e) == -ENOTCONN || (e) == -ECONNABORTED || (e) == -ESTALE || (e) == -EIO || (e) == -EHOSTDOWN)
+#define NOT_THERE(e) ((e) == -ENOENT || (e) == -ENOTDIR || (e) == -ELOOP)
 
 /* Cuts the first component off *path into `name`; false if there is none or it is not a plain name. */
 static bool component(const char **path, char name[NAME_BYTES])
@@ -497,6 +502,10 @@ static int cover_descend(struct runner *r, const struct step *s, struct cover_at
 {
     struct veil_place p = {.prefix = "", .n = n};
     int e = below < 0 ? sys_mkdirat(c->to, name, 0755) : mkdir_like(r, c->to, name, below, &(unsigned){0});
+    if (DEAD(e)) {
+        done_with(r, &below);
+        return e;
+    }
     int next = open_below(c->to, name);
     if (c->from != c->top->from)
         done_with(r, &c->from);
@@ -542,6 +551,10 @@ static int cover_stub(struct runner *r, const struct step *s, const char *path, 
                 return 0;
             }
             int e = cover_descend(r, s, c, path, (size_t)(rest - path), name, below < 0 ? -1 : below);
+            if (DEAD(e)) {
+                cover_leave(r, c);
+                return 0;
+            }
             if (e < 0)
                 return e;
         }

@@ -298,6 +298,7 @@ int session_begin(struct pinfold_policy *policy, const struct session_place *p, 
         *e = said.err;
         if (!before)
             unmake(p, record);
+        return nested_no_proc(e, said.r);
     }
     return said.r;
 }

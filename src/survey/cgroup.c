@@ -291,7 +291,10 @@ void cgroup_probe(struct facts *f, bool asked, struct arena *mem)
     const char *why = at.why_not ? arena_text(mem, at.why_not) : NULL;
     const char *remedy = at.remedy ? arena_text(mem, at.remedy) : NULL;
     /* The watcher counts through /proc; with hidepid, a user sees nothing of a non-dumpable pid 1. */
-    bool proc = access("/proc/1/stat", R_OK) == 0;
+    const bool proc = access("/proc/1/stat", R_OK) == 0;
+    const char *unseen = proc || access("/proc/self", F_OK) == 0
+                             ? "no control group, and /proc hides processes (hidepid)"
+                             : "no control group, and /proc is not mounted";
 
     f->cgroup = at.kind;
     f->can |= F(CGROUP_LIMITS) | F(LIMIT_MEMORY) | F(LIMIT_CPU) | F(LIMIT_PROCESSES) | F(LIMIT_DISK);
@@ -299,9 +302,9 @@ void cgroup_probe(struct facts *f, bool asked, struct arena *mem)
         cannot(f, FEATURE_CGROUP_LIMITS, why, remedy);
     f->cpu_by_group = at.controllers & (1u << CGROUP_CPU);
     if (!proc && !f->cpu_by_group)
-        cannot(f, FEATURE_LIMIT_CPU, "no control group, and /proc hides processes (hidepid)", remedy);
+        cannot(f, FEATURE_LIMIT_CPU, unseen, remedy);
     if (!proc && !(at.controllers & (1u << CGROUP_MEMORY)))
-        cannot(f, FEATURE_LIMIT_MEMORY, "no control group, and /proc hides processes (hidepid)", remedy);
+        cannot(f, FEATURE_LIMIT_MEMORY, unseen, remedy);
     if (!proc && !(at.controllers & (1u << CGROUP_PIDS)))
-        cannot(f, FEATURE_LIMIT_PROCESSES, "no control group, and /proc hides processes (hidepid)", remedy);
+        cannot(f, FEATURE_LIMIT_PROCESSES, unseen, remedy);
 }

@@ -38,8 +38,10 @@ class Layer:
         began = os.stat(probe).st_ctime_ns
         time.sleep(0.02)
         st = os.stat(self.work)
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            boot = file.read().strip()
         record = {"v": 1, "id": self.ident, "name": name, "workspace": os.path.realpath(self.work), "dev": st.st_dev, "ino": st.st_ino,
-                  "t0": {"sec": began // 10**9, "nsec": began % 10**9}, "boot": "x", "created": int(time.time()), "synced": True,
+                  "t0": {"sec": began // 10**9, "nsec": began % 10**9}, "boot": boot, "created": int(time.time()), "synced": True,
                   "from": stands_on and stands_on.ident, "session": None, "command": ["sh"]}
         with open(os.path.join(self.dir, "record"), "w") as file:
             json.dump(record, file)

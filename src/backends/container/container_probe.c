@@ -212,6 +212,11 @@ static int judge_container_kernel(struct facts *f, struct arena *mem, bool thoro
     if (!f->notify)
         container_cannot(f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH),
                          "the kernel has no seccomp user notification (Linux 5.0, CONFIG_SECCOMP_FILTER)", NULL);
+    const char *remedy = NULL, *unread = f->notify ? native_unreadable(f, &remedy) : NULL;
+    if (unread) {
+        f->notify = false;
+        container_cannot(f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH), unread, remedy);
+    }
     if (f->landlock_abi < 6)
         container_cannot(f, F(ABSTRACT_SOCKETS),
                          "with the host's network, Landlock's scopes are needed for it (Linux 6.12)", NULL);

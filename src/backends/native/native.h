@@ -12,3 +12,5 @@ bool native_has_main(void);
 void native_lend(bool now);
 bool native_lends(void);
 int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *e);
+/* Why no guard could read the arguments of a box's system calls, and what would help; NULL: it can. */
+const char *native_unreadable(const struct facts *f, const char **ret_remedy);

@@ -1,10 +1,12 @@
 /*
- * What the native engine can do on this machine. The quick probe makes three system calls and assumes the rest
+ * What the native engine can do on this machine. The quick probe makes four system calls, or six, and assumes the rest
  * (engine.h, "Optimistic facts"). The thorough one creates the namespaces in a child, tries what a box needs in them,
  * and reads the settings that explain a refusal.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +16,7 @@
 #include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <time.h>
+#include <unistd.h>
 #include "base/fd.h"
 #include "backends/native/native.h"
 #include "protocol/step.h"
@@ -247,6 +250,33 @@ static const char *clause(struct arena *mem, const char *what, int no)
     return text ? text : what;
 }
 
+/* Of the limits that a user's namespaces have, one for each kind, the lowest is reached first. The kernel does not say which was. */
+static struct reason lowest_limit(struct arena *mem)
+{
+    static const char *const kinds[] = {"user", "mnt", "net", "pid", "ipc", "uts", "cgroup"};
+    enum { ENOUGH = 15000 };
+    const char *lowest = kinds[0];
+    long least = LONG_MAX;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/sys/user/max_%s_namespaces", kinds[i]);
+        const long limit = read_switch(path);
+        if (limit < 0 || limit >= least)
+            continue;
+        least = limit;
+        lowest = kinds[i];
+    }
+    const char *why =
+        least == 0
+            ? arena_printf(mem, "%s namespaces are disabled (user.max_%s_namespaces is 0)", lowest, lowest)
+            : arena_printf(mem, "a limit of namespaces is reached (user.max_%s_namespaces is the lowest)", lowest);
+    const char *remedy = arena_printf(mem, "sudo sysctl -w user.max_%s_namespaces=%ld", lowest,
+                                      least < ENOUGH         ? ENOUGH
+                                      : least < LONG_MAX / 2 ? 2 * least
+                                                             : least);
+    return (struct reason){why ? why : "a limit of namespaces is reached", remedy};
+}
+
 /* Why user namespaces cannot be created, or grant nothing. */
 static struct reason namespace_reason(struct arena *mem, const struct tried *t)
 {
@@ -267,10 +297,11 @@ static struct reason namespace_reason(struct arena *mem, const struct tried *t)
             "creating namespaces is refused, as in a container with a system call filter or in a chroot",
             "start the container with --security-opt seccomp=unconfined"};
     if (t->clone == -ENOSPC || t->clone == -EUSERS)
-        return (struct reason){"the limit of user namespaces is reached",
-                               "sudo sysctl -w user.max_user_namespaces=15000"};
+        return lowest_limit(mem);
     if (t->clone)
         return (struct reason){clause(mem, "the kernel refuses namespaces", -t->clone), NULL};
+    if (t->no[TRIAL_MAPS] == -ENOENT && access("/proc/self", F_OK) < 0)
+        return (struct reason){"/proc is not mounted here", "mount -t proc proc /proc"};
     for (int i = 0; i <= TRIAL_TMPFS; i++) {
         static const char *const what[] = {"a user namespace's id maps", "mounts in a user namespace",
                                            "a tmpfs in a user namespace"};
@@ -295,10 +326,39 @@ static void probe_cannot(struct facts *f, features which, struct reason r)
 /* Judged elsewhere: by the creation of control groups, and by the plan from the policy alone. */
 #define LIMIT_FEATURES (F(CGROUP_LIMITS) | F(LIMIT_MEMORY) | F(LIMIT_CPU) | F(LIMIT_PROCESSES) | F(LIMIT_DISK))
 
-/* Features of Landlock and seccomp, in either tier. */
-static void judge_kernel(struct facts *f, bool supervised)
+static bool may_trace(void)
 {
-    if (supervised)
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[2] = {0};
+    return sys_call(SYS_capget, &header, data, 0, 0, 0, 0) == 0 && (data[0].effective >> CAP_SYS_PTRACE & 1);
+}
+
+/*
+ * The guard reads the arguments of calls in memory of the box's, which Yama may keep from it: at 3 from everybody, at 2 from whoever has
+ * no CAP_SYS_PTRACE over the box. Where there are namespaces the guard has that; without them it has the caller's. A box that started
+ * all the same would see each of its calls fail with EFAULT.
+ */
+const char *native_unreadable(const struct facts *f, const char **ret_remedy)
+{
+    const long scope = read_switch("/proc/sys/kernel/yama/ptrace_scope");
+    if (scope > 2) {
+        *ret_remedy = "set it to 2 or less in /etc/sysctl.d, and restart the machine, which keeps a 3 until then";
+        return "kernel.yama.ptrace_scope is 3, so that nobody may read the arguments of system calls";
+    }
+    if (scope == 2 && f->tier == TIER_LANDLOCK && !may_trace()) {
+        *ret_remedy = "sudo sysctl -w kernel.yama.ptrace_scope=1";
+        return "kernel.yama.ptrace_scope is 2, so that without namespaces only root may read the arguments of system "
+               "calls";
+    }
+    return NULL;
+}
+
+/* Features of Landlock and seccomp, in either tier. */
+static void judge_kernel(struct facts *f, bool supervised, struct reason unread)
+{
+    if (!supervised && unread.why)
+        probe_cannot(f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH), unread);
+    else if (supervised)
         probe_cannot(
             f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH),
             (struct reason){"this already is a supervised box, and the kernel allows one supervisor of system calls",
@@ -464,7 +524,9 @@ int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *
         if (r < 0)
             return r;
     }
-    f->notify &= !supervised;
-    judge_kernel(f, supervised);
+    struct reason unread = {NULL, NULL};
+    unread.why = f->notify ? native_unreadable(f, &unread.remedy) : NULL;
+    f->notify &= !supervised && !unread.why;
+    judge_kernel(f, supervised, unread);
     return 0;
 }

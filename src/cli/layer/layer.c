@@ -673,7 +673,8 @@ int verb_layers(struct ask *a)
         EACH_OF(l, pinfold_value_get(pinfold_report_value(report), "layers"))
         {
             const int64_t age = time(NULL) - pinfold_value_number(pinfold_value_get(l, "created"));
-            buf_printf(&out, "%s  %-9s %5lldm  ", member(l, "id"), member(l, "state"), (long long)(age / 60));
+            buf_printf(&out, "%s  %-9s %5lldm  ", member(l, "id"), member(l, "state"),
+                       (long long)(age > 0 ? age / 60 : 0)); /* the clock may have been set */
             buf_amount(&out, (uint64_t)pinfold_value_number(pinfold_value_get(l, "bytes")));
             buf_text(&out, "  ");
             utf8_safe(&out, str_of(member(l, "workspace")));

@@ -69,6 +69,7 @@ const char *word_how(const struct plan_place *p)
     case ACT_NONE:
         return p->kind == PLACE_RO || p->kind == PLACE_PROTECT || p->kind == PLACE_SOCKET || p->kind == PLACE_PATTERN
                    ? "same as its parent directory"
+               : p->link && p->entered       ? "a link: what it leads to is hidden"
                : p->kind == PLACE_HIDE       ? "inside something hidden"
                : p->region == REGION_PRIVATE ? "every box has it"
                                              : "inside something writable";

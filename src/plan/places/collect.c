@@ -293,7 +293,7 @@ static int collect_link_name(struct making *m, enum place_kind kind, const struc
     p->src = f->link;
     p->parent = path_dir(m->mem, f->link);
     p->type = p->dst_type = PATH_FILE;
-    p->said = true;
+    p->link = p->said = true;
     p->builtin = origin_is_builtin(m->policy, origin);
     return p->parent ? 0 : no_memory(m);
 }

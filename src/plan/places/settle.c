@@ -439,7 +439,8 @@ static int settle_hide(struct settling *s, struct plan_place *p, struct plan_pla
         return hide_by_guard(s, p, around);
     /* Names created by the kernel cannot be replaced, and an overlay over them would be of little use. */
     if (path_below(p->dst, "/sys") || path_below(p->dst, "/proc")) {
-        p->act = p->type == PATH_MISSING ? ACT_NOT_THERE : ACT_DENY;
+        /* A link is no place for a mount. It stays, and what it leads to is hidden. */
+        p->act = p->link ? ACT_NONE : p->type == PATH_MISSING ? ACT_NOT_THERE : ACT_DENY;
         if (p->act == ACT_DENY)
             enter(s, p, REGION_HIDDEN);
         return 0;

@@ -111,7 +111,8 @@ static int order_stubs(struct making *m)
 
 /*
  * Whether an empty root is needed. A directory that exists in "/" is instead denied by a mount over it, because only
- * the host's root can replace it; a rule of root's own gets the stronger form.
+ * the host's root can replace it; a rule of root's own gets the stronger form. For the same reason a link there (Fedora
+ * Silverblue has /root and /home in /var) may stay one, over which nothing can be mounted: what it leads to is hidden.
  */
 static bool root_must_be_covered(const struct making *m)
 {
@@ -132,7 +133,7 @@ static void deny_in_root(struct making *m)
         if (m->stubs[i].region != 0 || m->stubs[i].dir[1])
             m->stubs[kept++] = m->stubs[i];
         else if (p->act == ACT_STUB)
-            p->act = ACT_DENY;
+            p->act = p->link ? ACT_NONE : ACT_DENY;
     }
     m->n_stubs = kept;
 }
