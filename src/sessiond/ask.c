@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include "base/json.h"
 #include "sessiond/parts.h"
+#include "sys/poll.h"
 
 #define PEER_PIDFD   77           /* SO_PEERPIDFD, Linux 6.5 */
 #define PIDFD_PID_NS _IO(0xFF, 5) /* PIDFD_GET_PID_NAMESPACE, Linux 6.11 */
@@ -136,6 +137,9 @@ static void fresh(struct sessiond *k, struct session_request *q)
 static void dispatch(struct sessiond *k, struct session_request *q)
 {
     struct err e = {0};
+    /* Whoever asked has given up meanwhile; nobody wants a command begun that he believes has not. */
+    if ((q->head.op == KEEP_EXEC || q->head.op == KEEP_JOB || q->head.op == KEEP_SHELL) && sys_hung_up(q->from))
+        return;
     switch (q->head.op) {
     case KEEP_EXEC:
         command_exec(k, q);

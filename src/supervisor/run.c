@@ -246,7 +246,7 @@ static int box_live(struct box *b, struct box **ret_box, struct box_result *ret)
     b->result = &result;
     b->started = (struct started){.pid = -1, .pidfd = -1, .control = -1, .builder = -1};
     b->signals.fd = -1;
-    b->deadline = b->lasting_at = b->stop_deadline = b->meanwhile.at = b->idle_at = NEVER;
+    b->deadline = b->lasting_at = b->stop_deadline = b->unheard_at = b->meanwhile.at = b->idle_at = NEVER;
     b->meanwhile.watch = -1;
     new_id(result.id);
     if (b->command->caller_id)
