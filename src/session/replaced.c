@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "match/path.h"
 #include "plan/make.h"
+#include "session/session.h"
 #include "sys/file.h"
 
 /* Its device, number and time of creation, as numbers on this machine; "" if there is none. */
@@ -22,6 +24,34 @@ static void identity(const char *path, char ret[96])
     ret[0] = 0;
     if (no == 0)
         snprintf(ret, 96, "%u:%u:%" PRIu64 ":%" PRIu64, st.major, st.minor, st.inode, sys_stat_born(&st));
+}
+
+const char *replaced_identity(const char *path, struct arena *mem)
+{
+    char now[96] = "";
+    if (path)
+        identity(path, now);
+    return arena_text(mem, now);
+}
+
+int replaced_workspace(const struct pinfold_session *s, const char *path, const char *remedy, struct err *e)
+{
+    const struct record *r = &s->record;
+    const bool own = r->scope && r->scope[0];
+    char now[96], name[80];
+    if (!r->workspace_is || !r->workspace_is[0] || (path && path[0] == '/' && !path_at_or_below(path, r->workspace)))
+        return 0;
+    identity(r->workspace, now);
+    if (same(now, r->workspace_is))
+        return 0;
+    session_shown(&s->place, name);
+    (void)err_say(e, ERR_REFUSED, "session '%s' began in a directory '%s' that was removed or moved since%s; %s%s%s",
+                  name, r->workspace, now[0] ? ", and what is there now is another one, which it does not have" : "",
+                  remedy ? remedy
+                  : own  ? "end the session and begin a new one"
+                         : "begin it anew: pinfold session start --as-before --recreate '",
+                  remedy || own ? "" : name, remedy || own ? "" : "'");
+    return -ESTALE;
 }
 
 const char *replaced_watch(const struct plan *plan, struct arena *mem)

@@ -12,6 +12,7 @@
 #include "survey/owner.h"
 #include "survey/survey.h"
 #include "run/planned.h"
+#include "session/replaced.h"
 #include "run/layer/cow.h"
 #include "run/words.h"
 #include "plan/plan.h"
@@ -19,7 +20,7 @@
 #include "protocol/keep.h"
 #include "sessiond/sessiond.h"
 
-enum { FOUND, OTHER_POLICY, OTHER_IMAGE, OTHER_VERSION, OTHER_LAYER, NOT_THERE };
+enum { FOUND, OTHER_POLICY, OTHER_IMAGE, OTHER_VERSION, OTHER_LAYER, OTHER_WORKSPACE, NOT_THERE };
 
 /* Whether what was asked for is what the session runs under; an image's name may have come to mean another one. */
 static int compare(const struct pinfold_session *s, const struct policy *policy, int *ret, struct err *e)
@@ -104,6 +105,8 @@ static int look_for(struct pinfold_session *s, const struct pinfold_policy *poli
         r = compare(s, policy->policy, ret, e);
     if (r == 0 && *ret == FOUND && !has_layer(&s->record, o))
         *ret = OTHER_LAYER;
+    if (r == 0 && *ret == FOUND && replaced_workspace(s, NULL, NULL, e) < 0)
+        *ret = OTHER_WORKSPACE;
     return r;
 }
 
@@ -121,6 +124,8 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
         return other_version(s, e);
     if (found == OTHER_LAYER && !recreate)
         return other_layer(s, e);
+    if (found == OTHER_WORKSPACE && !recreate)
+        return replaced_workspace(s, NULL, "recreate the session with: --recreate", e);
     if (found == OTHER_IMAGE && !recreate) {
         (void)err_say(
             e, ERR_REFUSED,
