@@ -97,8 +97,9 @@ static int look_for(struct pinfold_session *s, const struct pinfold_policy *poli
     int r = session_take_record(s, e);
     if (r == -ENOENT) /* removed by hand, or this is not the directory that its daemon sees */
         (void)err_say(e, ERR_SYSTEM,
-                      "session '%s' runs, and '%s' has no record of it; end the process that has '%s/" KEEP_SOCKET "'",
-                      session_shown(&s->place, name), s->place.state, s->place.run);
+                      "session '%s' runs, and '%s' has no record of it; end it: pinfold session stop '%s', or end the "
+                      "process that has '%s/" KEEP_SOCKET "'",
+                      session_shown(&s->place, name), s->place.state, name, s->place.run);
     if (r == 0 && s->record.revision != KEEP_REVISION)
         *ret = OTHER_VERSION;
     else if (r == 0)

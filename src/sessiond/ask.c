@@ -107,6 +107,10 @@ static void show(struct sessiond *k, struct session_request *q)
     json_uint(&j, "up_ms", (sessiond_now() - k->began) / 1000);
     json_uint(&j, "commands", k->commands);
     json_uint(&j, "jobs_running", jobs_running());
+    /* For whoever finds no record of it. */
+    json_text(&j, "name", k->ask->box.session);
+    json_text(&j, "scope", k->ask->box.scope);
+    json_text(&j, "workspace", k->ask->box.start.plan->workspace ? k->ask->box.start.plan->workspace : "");
     json_array(&j, "running");
     running_put(k->builder, &j);
     json_array_end(&j);
