@@ -111,6 +111,17 @@ static int look_for(struct pinfold_session *s, const struct pinfold_policy *poli
     return r;
 }
 
+/* Nothing of an earlier layer is lost, but nobody would look for it. */
+static void say_left(const struct pinfold_session *s, const char *layer, const struct pinfold_session_options *o)
+{
+    char name[80];
+    auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
+    const char *left = mem ? layer_left(layer, mem) : NULL;
+    const char *said = left ? arena_printf(mem, "session '%s': %s", session_shown(&s->place, name), left) : NULL;
+    if (said)
+        o->say(o->say_ctx, PINFOLD_SAY_NOTE, said);
+}
+
 static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *policy, int lock,
                            const struct pinfold_session_options *o, struct err *e)
 {
@@ -146,12 +157,16 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
     if (!utf8_valid(str_of(s->place.name)))
         return err_say(e, ERR_POLICY, "a session's name must be UTF-8; '%s' is not", session_shown(&s->place, name));
     r = planned_file_limit(e);
+    const bool been = record_read(&s->place, s->mem, &before, &ignored) == 0;
     /* Also one that is ending: a stop may have been killed before it has. */
-    if (r == 0 && (found != NOT_THERE || record_read(&s->place, s->mem, &before, &ignored) == 0))
+    if (r == 0 && (found != NOT_THERE || been))
         r = session_end(&s->place, s->mem, e);
     if (r == 0)
         r = session_begin(policy, &s->place, o, lock, e);
-    return r < 0 ? r : session_take_record(s, e);
+    r = r < 0 ? r : session_take_record(s, e);
+    if (r == 0 && been && o->say && before.layer && before.layer[0] && !same(before.layer, s->record.layer))
+        say_left(s, before.layer, o);
+    return r;
 }
 
 /* What is each command's own is as this policy says, for the commands of this object. */
