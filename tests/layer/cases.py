@@ -132,6 +132,20 @@ def random_tree(work, rng):
     os.makedirs(os.path.join(work, "bare"))
 
 
+def looked_at():
+    """A look at layers that is stopped, whatever it does at that moment, holds up no box that begins on one."""
+    layer = new_layer("looked", small)
+    layer.pinfold("run", "-q", "--cow=kept", "--", "sh", "-c", "echo x >made")
+    for look in (["layers"], ["layers", "--json"]):
+        total = int(layer.pinfold(*look, wrap=(STRIKE, "count-locks"))[2].split()[-1])
+        check(total > 1, look, total)
+        for n in range(1, total + 1):
+            begin = f"timeout 20 '{kit.PINFOLD}' run -q --cow=kept -- true </dev/null >/dev/null 2>&1"
+            code, _, err = layer.pinfold(*look, ok=None, wrap=(STRIKE, "do-locks", str(n), begin))
+            check(code == 0, f"{look}: a box cannot begin before call {n} of {total}", code, err)
+    layer.pinfold("discard", "kept")
+
+
 def other_spellings():
     """What a file system that folds case by Unicode, or drops dots and spaces at an end, takes for a guarded name is not applied, named itself or not, whatever file system it is."""
     def fill(work):
@@ -1066,7 +1080,7 @@ setfacl -d -m u:{mine}:rx dir; setfattr -n user.dir -v d dir; echo n >new; setfa
     check(told(layer.work) == before, "undo", told(layer.work), before)
 
 
-CASES = {"attributes": attributes, "reads": reads_what_the_box_sees, "alarms": tells_what_matters, "spelling": other_spellings, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
+CASES = {"attributes": attributes, "reads": reads_what_the_box_sees, "alarms": tells_what_matters, "spelling": other_spellings, "looked": looked_at, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
          "undo-refuses": undo_refuses, "hunks": by_hunks, "hunks-meanwhile": hunks_meanwhile, "kill-hunks": killed_by_hunks, "to": elsewhere, "to-conflicts": elsewhere_conflicts, "kill-to": killed_elsewhere, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "kill-stacked": killed_stacked, "kill-living": killed_living, "schedules": schedules,
          "file-systems": refuses_file_systems, "hostile": hostile, "odd": odd_objects,
          "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "paged": paged, "tool": tooled, "then": asked_then, "patch": patch_round_trip, "chosen": patch_of_chosen, "renames": renames, "quick": quick}
