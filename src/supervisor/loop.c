@@ -573,7 +573,7 @@ static void serve(struct box *b, const struct pollfd p[SLOTS])
     }
     if (p[SLOT_EVENT].revents && limits_event(&b->means))
         loop_limit(b, BOX_LIMIT_MEMORY);
-    uint64_t now = now_us();
+    const uint64_t now = b->woken = now_us();
     if (b->live)
         serve_live(b, p, now);
     if (p[SLOT_KEEPER].revents && b->exec && b->stage == STAGE_RUNNING) {

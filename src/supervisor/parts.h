@@ -342,6 +342,7 @@ struct box {
     bool audit_given_up;
     enum stop_step { STOP_NONE, STOP_ASKED /* SIGTSTP was sent */, STOP_FORCED /* SIGSTOP was sent */ } stop;
     uint64_t stop_deadline; /* of that step */
+    uint64_t woken;         /* when the loop looked last */
     uint64_t unheard_at;    /* when a signal must have been read by the session that has the command; NEVER */
     uint64_t lasting_at;    /* when to call spec->lasting, NEVER: not (any more) */
     uint64_t idle_at;       /* when to call spec->idle, if nothing else is to be done then; NEVER: not (any more) */

@@ -227,7 +227,7 @@ static void leave_others(struct box *b)
     if (b->io.tty) /* all was read: the terminal's session may go */
         box_send(b, &told);
     b->started.control = close_fd(b->started.control);
-    r->wall_us = b->began ? now_us() - b->began : 0;
+    r->wall_us = b->woken > b->began ? b->woken - b->began : 0;
     r->limits_by = b->means.watcher.on ? "watcher" : "the session's";
     r->peak_is_largest_process = true;
     if (b->means.watcher.peak > r->peak_bytes)
