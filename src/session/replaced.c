@@ -9,9 +9,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "match/path.h"
 #include "plan/make.h"
-#include "session/session.h"
 #include "sys/file.h"
 
 static char *put_number(char *to, uint64_t n, char end)
@@ -46,24 +44,12 @@ const char *replaced_identity(const char *path, struct arena *mem)
     return arena_text(mem, now);
 }
 
-int replaced_workspace(const struct pinfold_session *s, const char *path, const char *remedy, struct err *e)
+bool replaced_is(const char *path, const char *was, bool *ret_there)
 {
-    const struct record *r = &s->record;
-    const bool own = r->scope && r->scope[0];
-    char now[96], name[80];
-    if (!r->workspace_is || !r->workspace_is[0] || (path && path[0] == '/' && !path_at_or_below(path, r->workspace)))
-        return 0;
-    identity(r->workspace, now);
-    if (same(now, r->workspace_is))
-        return 0;
-    session_shown(&s->place, name);
-    (void)err_say(e, ERR_REFUSED, "session '%s' began in a directory '%s' that was removed or moved since%s; %s%s%s",
-                  name, r->workspace, now[0] ? ", and what is there now is another one, which it does not have" : "",
-                  remedy ? remedy
-                  : own  ? "end the session and begin a new one"
-                         : "begin it anew: pinfold session start --as-before --recreate '",
-                  remedy || own ? "" : name, remedy || own ? "" : "'");
-    return -ESTALE;
+    char now[96];
+    identity(path, now);
+    *ret_there = now[0] != 0;
+    return same(now, was);
 }
 
 const char *replaced_watch(const struct plan *plan, struct arena *mem)

@@ -7,6 +7,8 @@
 struct pinfold_session;
 /* Which object `path` is now, as text for the session's record; "": none, or no path. */
 const char *replaced_identity(const char *path, struct arena *mem);
+/* Whether it still is what that text says; *ret_there: something is. */
+bool replaced_is(const char *path, const char *was, bool *ret_there);
 /*
  * -ESTALE with a sentence if the name of the session's workspace does not lead to the directory any more that its box has, and `path`,
  * where something is to be done, is in it. NULL: where the session's commands begin. The box can do nothing of use there: a directory

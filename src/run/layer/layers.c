@@ -361,8 +361,8 @@ static bool *wanted_changes(struct opened_layer *o, const struct changes *all)
     bool *take = arena_zero(o->mem, all->n + 1);
     for (size_t i = 0; take && i < all->n; i++) {
         const enum repo_part part = repo_part_of(all->all[i].path);
-        const bool unit = (part == REPO_UNIT || part == REPO_PASSING || all->all[i].born) &&
-                          !(all->all[i].alarms & ALARM_SPELLING);
+        const bool unit =
+            (part == REPO_UNIT || part == REPO_PASSING || all->all[i].born) && !(all->all[i].alarms & ALARM_SPELLING);
         take[i] = path_wanted(all->all[i].path, o->paths, NULL) && (o->paths || !unit);
     }
     return take;
