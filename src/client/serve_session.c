@@ -3,6 +3,7 @@
 
 #include "client/server.h"
 #include "session/session.h"
+#include "session/replaced.h"
 #include "session/session_files.h"
 
 int serve_ensure(struct request *q, const struct message_ensure *a, struct message_limits *ret)
@@ -205,7 +206,9 @@ int serve_files(struct request *q, const struct message_open *a, struct message_
     if (r < 0)
         return r;
     /* Without a descriptor: before a call on the socket of an earlier request. */
-    r = q->fds[0] < 0 ? session_files_fresh(session, &e) : session_files_give(session, q->fds[0], &e);
+    r = replaced_workspace(session, NULL, NULL, &e); /* the path is not told */
+    if (r == 0)
+        r = q->fds[0] < 0 ? session_files_fresh(session, &e) : session_files_give(session, q->fds[0], &e);
     r = tell(q->error, &e, r);
     pinfold_session_free(session);
     return r;

@@ -42,7 +42,7 @@ static bool in_wanted_unit(const struct change *c, const char *const *paths)
     char git[LAYER_PATH_MAX];
     const size_t n = repo_dir(c->path);
     const enum repo_part part = repo_part_of(c->path);
-    if (part == REPO_NOT || (part == REPO_OTHER && !c->born) || n >= sizeof git)
+    if (part == REPO_NOT || (part == REPO_OTHER && !c->born) || n >= sizeof git || c->alarms & ALARM_SPELLING)
         return false;
     if (c->born && repo_is_way(c->path) && path_wanted(c->path, paths, NULL))
         return true;
@@ -68,12 +68,17 @@ static void mark_above(const struct changes *all, const char *path, bool *take)
 
 bool change_waits(const struct change *c)
 {
-    return (c->alarms & ALARMS_WAIT) && !(c->alarms & ALARM_GIT && git_why_not(c, true));
+    return (c->alarms & ALARMS_WAIT) && !(c->alarms & ALARM_SPELLING) &&
+           !(c->alarms & ALARM_GIT && git_why_not(c, true));
 }
 
 const char *layer_why_not(const struct change *c, bool exact)
 {
-    const char *why = c->alarms & ALARM_GIT ? git_why_not(c, exact) : NULL;
+    const char *why = c->alarms & ALARM_SPELLING
+                          ? "some file systems take its name, or one above it, for one that is guarded; to apply it, "
+                            "rename it in a box with the layer"
+                      : c->alarms & ALARM_GIT ? git_why_not(c, exact)
+                                              : NULL;
     if (why || c->conflict)
         return why ? why : c->conflict;
     if (object_is(&c->new, S_IFCHR) || object_is(&c->new, S_IFBLK))

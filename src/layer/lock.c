@@ -11,32 +11,24 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "sys/fd.h"
 
-/* Shared at first: one that is only looked at is not in use. */
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+
+int layer_boot(char boot[40])
+{
+    auto_fd int fd = openat(AT_FDCWD, BOOT_ID, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, boot, 39);
+    if (n <= 0)
+        return -ENOENT;
+    boot[n] = 0;
+    boot[strcspn(boot, "\n")] = 0;
+    return 0;
+}
+
 int layer_lock_file(int dir)
 {
     return openat(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-}
-
-/*
- * Who only looks whether a layer is used has to lock it for a moment. So that nobody takes that for a use, looks share a lock of the layer's
- * directory meanwhile, and who finds the layer locked has that one alone when trying again. Nobody keeps it for longer than a call.
- */
-static int lock_looks(const struct layer *l, int how)
-{
-    auto_fd int dir = openat(l->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const int no = dir < 0 ? 0 : fd_lock(dir, how);
-    return no < 0 ? no : take_fd(&dir);
-}
-
-static bool lock_beside_looks(const struct layer *l, int fd, int how)
-{
-    auto_fd int looks = lock_looks(l, LOCK_EX);
-    const bool locked = flock(fd, how | LOCK_NB) == 0;
-    const int no = errno;
-    looks = close_fd(looks);
-    errno = no;
-    return locked;
 }
 
 static int lock_layer(const struct layer *l, int how, int *ret_lock, struct err *e)
@@ -44,11 +36,10 @@ static int lock_layer(const struct layer *l, int how, int *ret_lock, struct err 
     auto_fd int fd = layer_lock_file(l->dir);
     if (fd < 0)
         return err_sys(e, ERR_SYSTEM, errno, "layer %s: cannot open its lock", l->id);
-    if (flock(fd, how | LOCK_NB) < 0 && (errno != EWOULDBLOCK || !lock_beside_looks(l, fd, how))) {
-        int r = errno == EWOULDBLOCK ? err_sys(e, ERR_REFUSED, EBUSY, "layer %s is used by a running box", l->id)
-                                     : err_sys(e, ERR_SYSTEM, errno, "layer %s: cannot lock it", l->id);
-        return r;
-    }
+    const int no = layer_lock_now(fd, how);
+    if (no < 0)
+        return no == -EWOULDBLOCK ? err_sys(e, ERR_REFUSED, EBUSY, "layer %s is used by a running box", l->id)
+                                  : err_sys(e, ERR_SYSTEM, -no, "layer %s: cannot lock it", l->id);
     if (!layer_is_there(l)) /* removed between opening and locking */
         return err_sys(e, ERR_REFUSED, ENOENT, "layer %s", l->id);
     *ret_lock = take_fd(&fd);
@@ -87,10 +78,7 @@ bool layer_is_doubtful(const struct layer *l)
 
 bool layer_is_used(const struct layer *l)
 {
-    auto_fd int looks = lock_looks(l, LOCK_SH);
-    auto_fd int fd = openat(l->dir, "lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    const bool used = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-    fd = close_fd(fd); /* first: as long as it is locked, a look shows */
-    looks = close_fd(looks);
-    return used;
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    own_fd int fd = sys_openat(l->dir, "lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+    return fd >= 0 && sys_fcntl(fd, F_OFD_GETLK, (long)(uintptr_t)&all) == 0 && all.l_type != F_UNLCK;
 }

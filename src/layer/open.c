@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,19 +58,6 @@ static bool take_record(const json_t *record, struct arena *mem, struct layer *r
     ret->scope = record_text(record, "scope", mem);
     ret->synced = json_is_true(json_object_get(record, "synced"));
     return ret->workspace && ret->workspace[0] == '/' && ret->since > 0;
-}
-
-#define BOOT_ID "/proc/sys/kernel/random/boot_id"
-
-int layer_boot(char boot[40])
-{
-    auto_fd int fd = openat(AT_FDCWD, BOOT_ID, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, boot, 39);
-    if (n <= 0)
-        return -ENOENT;
-    boot[n] = 0;
-    boot[strcspn(boot, "\n")] = 0;
-    return 0;
 }
 
 static int64_t clock_ns(clockid_t clock)
@@ -221,4 +209,25 @@ int layer_upper(const struct layer *l)
 void layer_close(struct layer *l)
 {
     sys_drop(&l->dir);
+}
+
+/* ---- the lock, so that it can be seen without being taken ---- */
+
+/*
+ * Held by flock(2), which one has to take to know whether somebody has it; who only looks would be taken for a use, and hold up the next
+ * for as long as he is stopped. So the whole file is locked by its description, too, which can be asked for without taking it. A box
+ * of a version before that is in use for whoever takes the layer, and is not for who looks.
+ */
+static int layer_mark(int fd, int how)
+{
+    struct flock all = {.l_type = how == LOCK_EX ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET};
+    return sys_fcntl(fd, F_OFD_SETLK, (long)(uintptr_t)&all);
+}
+
+int layer_lock_now(int fd, int how)
+{
+    const int no = sys_flock(fd, how | LOCK_NB);
+    if (no == 0) /* without such locks (ENOLCK) nobody sees the use before he takes the layer */
+        (void)layer_mark(fd, how);
+    return no;
 }

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "git/gitconfig.h"
 #include "match/path.h"
+#include "match/spelling.h"
 #include "sys/fd.h"
 
 struct layer_reading {
@@ -34,6 +35,8 @@ struct level {
     const struct level *above;
     int up, low;
     const char *path;          /* "" at the top */
+    const char *plain;         /* the same in the plain spelling (match/spelling.h) */
+    bool spelled;              /* itself or a directory above is another spelling of a name that is told of */
     bool opaque;               /* the layer hides the directory below: what it does not have itself is deleted */
     bool repository;           /* guarded names of a repository's top apply here */
     bool git;                  /* a repository's own directory, or below it */
@@ -100,10 +103,24 @@ static bool fits(const struct layer_guarded *g, struct str path, size_t at)
     return names_fit(str_of(g->name), g->pattern, path, at, &end) && (end == path.n || path.p[end] == '/');
 }
 
+/* A change's path: as it is, or in the plain spelling. */
+struct spelled {
+    const char *path;
+    bool plain;
+};
+
+/* Where names begin in a directory: behind its path, in the spelling of `s`. */
+static size_t names_begin(const struct level *l, const struct spelled *s)
+{
+    const char *path = s->plain ? l->plain : l->path;
+    return *path ? strlen(path) + 1 : 0;
+}
+
 /* The name and everything below it, also where the policy speaks of the name alone: the box decides of which type it
    is. */
-static bool is_guarded(const struct layer_reading *r, const struct level *l, const char *path)
+static bool is_guarded(const struct layer_reading *r, const struct level *l, const struct spelled *s)
 {
+    const char *path = s->path;
     const struct str whole = str_of(path);
     for (size_t i = 0; i < r->t->n_guarded; i++) {
         const struct layer_guarded *g = &r->t->guarded[i];
@@ -112,7 +129,7 @@ static bool is_guarded(const struct layer_reading *r, const struct level *l, con
                 return true;
         }
         for (const struct level *top = g->any_depth ? NULL : l; top; top = top->above) {
-            if ((top->repository || !top->above) && fits(g, whole, *top->path ? strlen(top->path) + 1 : 0))
+            if ((top->repository || !top->above) && fits(g, whole, names_begin(top, s)))
                 return true;
         }
     }
@@ -151,8 +168,9 @@ static bool is_bare_part(const struct level *l, struct str name)
 }
 
 /* Whether `path` is a directory on the way to a guarded name: with a link there, another name would become it. */
-static bool leads_to_guarded(const struct layer_reading *r, const struct level *l, const char *path)
+static bool leads_to_guarded(const struct layer_reading *r, const struct level *l, const struct spelled *s)
 {
+    const char *path = s->path;
     const size_t n = strlen(path);
     for (size_t i = 0; i < r->t->n_guarded; i++) {
         const struct layer_guarded *g = &r->t->guarded[i];
@@ -161,7 +179,7 @@ static bool leads_to_guarded(const struct layer_reading *r, const struct level *
             if (starts && !g->any_depth) {
                 starts = false;
                 for (const struct level *top = l; top; top = top->above)
-                    starts |= (top->repository || !top->above) && at == (*top->path ? strlen(top->path) + 1 : 0);
+                    starts |= (top->repository || !top->above) && at == names_begin(top, s);
             }
             if (starts && strncasecmp(g->name, path + at, n - at) == 0 && g->name[n - at] == '/')
                 return true;
@@ -172,24 +190,75 @@ static bool leads_to_guarded(const struct layer_reading *r, const struct level *
 
 static bool into_git(const char *target)
 {
+    char plain[PATH_MAX];
+    size_t n;
     struct str part, whole = str_of(target);
+    if (whole.n < sizeof plain && path_respell(whole, 0, plain, &n))
+        whole = (struct str){plain, n};
     for (size_t at = 0; part_next(whole, &at, &part);)
         if (str_is_nocase(part, ".git"))
             return true;
     return false;
 }
 
-static unsigned alarms_of(const struct layer_reading *r, const struct level *l, const struct change *c)
+/* What the name alone tells. */
+static unsigned name_alarms(const struct layer_reading *r, const struct level *l, const struct spelled *s)
 {
-    unsigned alarms = l->git || str_is_nocase(str_of(path_name(c->path)), ".git") ? ALARM_GIT : 0;
-    if (repo_part_of(c->path) == REPO_OTHER || is_guarded(r, l, c->path) || is_bare_part(l, str_of(path_name(c->path))))
-        alarms |= ALARM_GUARDED;
+    const struct str name = str_of(path_name(s->path));
+    return (l->git || str_is_nocase(name, ".git") ? ALARM_GIT : 0) |
+           (repo_part_of(s->path) == REPO_OTHER || is_guarded(r, l, s) || is_bare_part(l, name) ? ALARM_GUARDED : 0);
+}
+
+/* FAT's "GIT~1", which the directory itself knows, or the nearest one above that the workspace has. */
+static bool is_short_name(const struct level *l, const char *name)
+{
+    const char *mark = strchr(name, '~');
+    while (mark && !(mark[1] >= '0' && mark[1] <= '9'))
+        mark = strchr(mark + 1, '~');
+    while (mark && l && l->low < 0)
+        l = l->above;
+    return mark && l && sys_has_short_names(l->low);
+}
+
+/* Whether a file system may take `path` for another name, of which more is to be told: the guard refuses such names, too. */
+static bool is_other_spelling(const struct layer_reading *r, const struct level *l, const char *path, const char *plain)
+{
+    const struct spelled is = {path, false}, as = {plain, true};
+    return l->spelled || is_short_name(l, path_name(path)) ||
+           (!same(path, plain) && ((name_alarms(r, l, &as) & ~name_alarms(r, l, &is)) ||
+                                   (leads_to_guarded(r, l, &as) && !leads_to_guarded(r, l, &is))));
+}
+
+/* `path`, a whole one or a name, in the plain spelling, in `mem` where that is another; NULL without memory. */
+static const char *plain_spelling(struct arena *mem, const char *path)
+{
+    bool odd = false;
+    size_t n = 0;
+    for (; path[n]; n++)
+        odd |= (unsigned char)path[n] >= 0x80 || ((path[n] == '.' || path[n] == ' ') && (path[n + 1] | '/') == '/');
+    char *plain = odd ? arena_zero(mem, n + 1) : NULL;
+    return !odd ? path : plain && !path_respell((struct str){path, n}, 0, plain, &n) ? path : plain;
+}
+
+/* Fills in what tells of a directory's names. */
+static int level_spelling(const struct layer_reading *r, struct level *ret)
+{
+    ret->plain = plain_spelling(r->mem, ret->path);
+    ret->spelled = ret->plain && is_other_spelling(r, ret->above, ret->path, ret->plain);
+    return ret->plain ? 0 : -ENOMEM;
+}
+
+static unsigned alarms_of(const struct layer_reading *r, const struct level *l, const struct change *c,
+                          const char *plain)
+{
+    const struct spelled is = {c->path, false};
+    unsigned alarms = name_alarms(r, l, &is) | (is_other_spelling(r, l, c->path, plain) ? ALARM_SPELLING : 0);
     if (c->kind == CHANGE_DELETED)
         return alarms;
     const bool file = object_is(&c->new, S_IFREG), directory = object_is(&c->new, S_IFDIR);
     if (c->new_link && leads_out(c->path, c->new_link))
         alarms |= ALARM_LINK_OUT;
-    if (c->new_link && (object_is(&c->old, S_IFDIR) || into_git(c->new_link) || leads_to_guarded(r, l, c->path)))
+    if (c->new_link && (object_is(&c->old, S_IFDIR) || into_git(c->new_link) || leads_to_guarded(r, l, &is)))
         alarms |= ALARM_LINK_PLACE;
     if (!file && !directory && !c->new_link)
         alarms |= ALARM_SPECIAL;
@@ -286,14 +355,15 @@ static bool is_new_way(const struct change *c)
 
 static struct change *add_change(struct layer_reading *r, const struct level *l, const struct change *c)
 {
-    struct change *slot = arena_push(r->mem, &r->ret->all, &r->ret->n, sizeof *slot);
+    const char *plain = plain_spelling(r->mem, c->path);
+    struct change *slot = plain ? arena_push(r->mem, &r->ret->all, &r->ret->n, sizeof *slot) : NULL;
     if (!slot)
         return NULL;
     *slot = *c;
     if (!slot->conflict)
         slot->conflict = l->conflict;
     slot->born = is_born(l) || is_new_way(c);
-    slot->alarms = alarms_of(r, l, slot);
+    slot->alarms = alarms_of(r, l, slot, plain);
     return slot;
 }
 
@@ -346,7 +416,7 @@ static int linked_to(struct layer_reading *r, uint64_t ino, size_t index, size_t
     return 0;
 }
 
-static int walk(struct layer_reading *r, const struct level *l);
+static int walk(struct layer_reading *r, struct level *l);
 
 /* Whose contents programs obey, all of them. */
 static bool in_bare_directory(const char *name)
@@ -377,6 +447,8 @@ static int walk_deleted(struct layer_reading *r, const struct level *l, const ch
                           .conflict = l->conflict,
                           .bare_part = l->bare_part || (l->bare && in_bare_directory(name)),
                           .depth = l->depth + 1};
+    if (level_spelling(r, &below) < 0)
+        return read_no_memory(r);
     own_fd int low = open_below(l->low, name);
     if (low == -EACCES)
         return 0; /* if anything is in it, apply does not remove it */
@@ -401,18 +473,31 @@ static int deleted(struct layer_reading *r, const struct level *l, const char *n
     return object_is(low, S_IFDIR) ? walk_deleted(r, l, name, c.path) : 0;
 }
 
-static bool is_repository(const struct level *l)
+/* The same of a name in any spelling. The workspace's file system knows those that it takes for it; `up`: the layer's names. */
+static bool is_in_some_way(const struct level *l, const struct name_list *up, const char *name)
+{
+    struct layer_object o;
+    bool found = on_a_side(l, name);
+    for (size_t i = 0; i < up->n && !found; i++) {
+        const char *plain = plain_spelling(up->mem, up->at[i]);
+        found = plain && str_is_nocase(str_of(plain), name) && object_look(l->up, up->at[i], &o) == 0 && o.mode &&
+                !object_whiteout(&o);
+    }
+    return found;
+}
+
+static bool is_repository(const struct level *l, const struct name_list *up)
 {
     for (size_t i = 0; repository_markers[i]; i++)
-        if (on_a_side(l, repository_markers[i]))
+        if (is_in_some_way(l, up, repository_markers[i]))
             return true;
     return false;
 }
 
-static void look_around(struct level *l)
+static void look_around(struct level *l, const struct name_list *up)
 {
-    l->repository = !l->above || is_repository(l);
-    l->bare = on_a_side(l, "objects") && on_a_side(l, "refs");
+    l->repository = !l->above || is_repository(l, up);
+    l->bare = is_in_some_way(l, up, "objects") && is_in_some_way(l, up, "refs");
     l->bare_part |= l->above && l->above->bare_part;
 }
 
@@ -441,6 +526,8 @@ static int directory(struct layer_reading *r, const struct level *l, const char 
                           .conflict = conflict ? conflict : l->conflict,
                           .bare_part = l->bare && in_bare_directory(name),
                           .depth = l->depth + 1};
+    if (level_spelling(r, &below) < 0)
+        return read_no_memory(r);
     if (below.depth > LAYER_DEPTH_MAX)
         return unread(r, path, -ENAMETOOLONG, "it is nested too deeply to be read");
     own_fd int up = object_open(l->up, name, S_IFDIR);
@@ -461,7 +548,6 @@ static int directory(struct layer_reading *r, const struct level *l, const char 
     }
     below.up = up;
     below.opaque = hides || (sys_fgetxattr(up, "user.overlay.opaque", &mark, 1) == 1 && mark == 'y');
-    look_around(&below);
     return walk(r, &below);
 }
 
@@ -559,7 +645,7 @@ static int entry(struct layer_reading *r, const struct level *l, const char *nam
     return directory(r, l, name, c.path, &c.old, l->opaque, conflict);
 }
 
-static int walk(struct layer_reading *r, const struct level *l)
+static int walk(struct layer_reading *r, struct level *l)
 {
     struct name_list up = {0}, low = {0};
     if (l->depth > LAYER_DEPTH_MAX)
@@ -569,6 +655,8 @@ static int walk(struct layer_reading *r, const struct level *l)
         e = names_of(l->low, &low);
     if (e < 0)
         e = read_failed(r, e, *l->path ? l->path : ".", "layer");
+    if (l->up >= 0)
+        look_around(l, &up);
     for (size_t i = 0, k = 0; e == 0 && (i < up.n || k < low.n);) {
         const int order = i == up.n ? 1 : k == low.n ? -1 : strcmp(up.at[i], low.at[k]);
         struct layer_object o;
@@ -592,6 +680,7 @@ int changes_walk(const struct layer_trees *t, struct arena *mem, struct changes 
 {
     struct layer_reading r = {.t = t, .mem = mem, .ret = ret, .e = e};
     struct level top = {.up = t->upper, .low = t->workspace, .path = "", .repository = true};
+    top.plain = top.path;
     *ret = (struct changes){.interrupted = transaction_pending(t)};
     int no = ledger_of(t, mem, &r.ledger, e);
     if (no < 0)
@@ -599,7 +688,6 @@ int changes_walk(const struct layer_trees *t, struct arena *mem, struct changes 
     no = object_look(t->workspace, "", &top.below);
     if (no < 0)
         return read_failed(&r, no, ".", "workspace");
-    look_around(&top);
     return walk(&r, &top);
 }
 

@@ -68,7 +68,7 @@ int layer_furnish(int dir, struct layer_room *ret)
         e = ret->upper = sys_openat(dir, "upper", ROOM_DIR, 0);
     if (e >= 0)
         e = ret->lock = sys_openat(dir, "lock", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-    return e < 0 ? e : sys_flock(ret->lock, LOCK_EX | LOCK_NB);
+    return e < 0 ? e : layer_lock_now(ret->lock, LOCK_EX);
 }
 
 /* `top`: of the directory that it is in, which is ours. */
@@ -139,7 +139,7 @@ static int open_room(int layers, const char *name, struct layer_room *ret)
     if (ret->dir < 0)
         return ret->dir == -ENOENT ? -ENOENT : -EBADMSG;
     ret->lock = sys_openat(ret->dir, "lock", O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
-    int e = ret->lock < 0 ? -EBADMSG : sys_flock(ret->lock, LOCK_EX | LOCK_NB) < 0 ? -EBUSY : 0;
+    int e = ret->lock < 0 ? -EBADMSG : layer_lock_now(ret->lock, LOCK_EX) < 0 ? -EBUSY : 0;
     if (e == 0 && !is_at(layers, name, ret->dir)) /* it was somebody's meanwhile, who has given it another name */
         e = -EBUSY;
     if (e == -EBUSY)

@@ -56,6 +56,8 @@ int layer_each(const char *state, struct arena *mem, void (*each)(void *ctx, con
 bool layer_is_id(const char *name);
 /* Its lock, open, or -1 with errno; made where there is none. And which boot of the machine this is. */
 int layer_lock_file(int dir);
+/* Takes it (LOCK_EX or LOCK_SH) without waiting, so that looks see it; -EWOULDBLOCK. */
+int layer_lock_now(int fd, int how);
 int layer_boot(char boot[40]);
 /* When this machine was started, by the clock as it goes now: nanoseconds since 1970. It differs later where the clock was set. */
 int64_t layer_booted(void);

@@ -283,7 +283,7 @@ static void take_exec(struct serving *s, struct arrival *a)
         sys_drop(&a->fds[0]);
     if (!j || job_image_check(j, n) < 0 || a->n_fds != first + 1 + (int)job_n_streams(j->flags))
         answer(reply, FRAME_VERDICT, WHERE_CHECK, apart && !j ? ENOMEM : EBADMSG);
-    else
+    else if (!sys_hung_up(reply)) /* or who wanted it has given up while this process did not run */
         run_task(s, j, a, first);
     drop_all(a, first);
     if (fetched)

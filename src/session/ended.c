@@ -74,6 +74,16 @@ bool session_over(const struct session_place *p, struct arena *mem, struct sessi
     return true;
 }
 
+int session_unrecorded(const struct session_place *p)
+{
+    char record[PATH_MAX];
+    struct ucred who = {0};
+    socklen_t n = sizeof who;
+    snprintf(record, sizeof record, "%s/record", p->state);
+    auto_fd int fd = !place_is_of_here(p) || access(record, F_OK) == 0 ? -1 : place_connect(p);
+    return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 ? who.pid : 0;
+}
+
 int session_gone(const struct session_place *p, struct arena *mem, struct err *e)
 {
     char name[80];
@@ -81,6 +91,14 @@ int session_gone(const struct session_place *p, struct arena *mem, struct err *e
     struct record r;
     int no = record_read(p, mem, &r, e);
     session_shown(p, name);
+    const int pid = no == -ENOENT ? session_unrecorded(p) : 0;
+    if (pid > 0) {
+        (void)err_say(e, ERR_SYSTEM,
+                      "session '%s' runs (process %d), but its record in '%s' was removed; it ends by itself within a "
+                      "minute; end it now: pinfold session stop '%s'",
+                      name, pid, p->state, name);
+        return -ESTALE;
+    }
     if (no == -ENOENT) {
         (void)err_say(e, ERR_POLICY,
                       "there is no session '%s'; list sessions with: pinfold session list; start it with: pinfold "
@@ -184,22 +202,36 @@ int session_end(const struct session_place *p, struct arena *mem, struct err *e)
     struct record r;
     char name[80];
     int no = record_read(p, mem, &r, e);
-    if (no == -ENOENT)
-        return 0;
-    if (no < 0)
+    const int pid = no == 0 ? r.pid : no == -ENOENT ? session_unrecorded(p) : 0;
+    if (no < 0 && no != -ENOENT)
         return no;
-    auto_fd int owner = sys_pidfd_open(r.pid, 0);
-    if (owner < 0 || !record_is_alive(&r)) /* in this order: the descriptor is of the process that was judged */
+    auto_fd int owner = pid > 0 ? sys_pidfd_open(pid, 0) : -1;
+    /* In this order: the descriptor is of the process that was judged. */
+    if (owner < 0 || (no == 0 ? !record_is_alive(&r) : session_unrecorded(p) != pid))
         return 0;
     if (sys_pidfd_kill(owner, SIGTERM) == 0 && sys_pidfd_kill(owner, SIGCONT) == 0 &&
         (wait_for_end(owner, STOPPED_MS) == 0 ||
-         (!process_is_stopped(r.pid) && wait_for_end(owner, STOP_PATIENCE_MS) == 0)))
+         (!process_is_stopped(pid) && wait_for_end(owner, STOP_PATIENCE_MS) == 0)))
         return 0;
     (void)sys_pidfd_kill(owner, SIGKILL); /* and the box with it */
     if (wait_for_end(owner, STOP_PATIENCE_MS) == 0)
         return 0;
     return err_sys(e, ERR_SYSTEM, ETIMEDOUT, "session '%s': cannot end its session daemon (process %d)",
-                   session_shown(p, name), r.pid);
+                   session_shown(p, name), pid);
+}
+
+/* One whose record was removed is ended, and nothing of it is kept. -ENOENT: there is none. */
+static int stop_unrecorded(const struct session_place *p, struct arena *mem, struct err *e)
+{
+    auto_fd int lock = -1;
+    if (session_unrecorded(p) <= 0)
+        return -ENOENT;
+    int r = place_lock(p, &lock, e);
+    if (r == 0)
+        r = session_end(p, mem, e);
+    if (r == 0)
+        place_remove(p);
+    return r;
 }
 
 /* In good order: what it stored waits for the next of that name. */
@@ -241,20 +273,24 @@ int pinfold_session_stop(const struct pinfold_session_options *options, int remo
     if (!s)
         return tell(error, &e, r < 0 ? r : -EINVAL);
     r = record_read(&s->place, s->mem, &s->record, &e);
-    if (r == 0) {
+    if (r == -ENOENT) {
+        r = stop_unrecorded(&s->place, s->mem, &e);
+        there = r == 0;
+    } else if (r == 0) {
         r = place_lock(&s->place, &lock, &e);
         there = r == 0 && (remove || record_is_alive(&s->record));
     }
-    if (r == 0 && there)
+    const bool recorded = lock >= 0;
+    if (r == 0 && there && recorded)
         r = session_end(&s->place, s->mem, &e);
-    if (r == 0 && there && remove) {
+    if (r == 0 && there && recorded && remove) {
         r = storage_remove(&s->place, &s->record, s->mem, &e);
         if (r == 0)
             place_remove(&s->place);
         else
             r = err_wrap(&e, r, "the session has ended but was not removed");
     }
-    if (r == 0 && there && !remove)
+    if (r == 0 && there && recorded && !remove)
         session_mark_stopped(&s->place);
     if (r == -ENOENT || (r == 0 && !there))
         r = nothing_to_stop(&s->place, r == 0, &e);

@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "session/ask.h"
+#include "session/replaced.h"
 #include "session/session.h"
 #include "session/session_files.h"
 #include "supervisor/files/files.h"
@@ -65,6 +66,9 @@ void session_files_put_down(struct pinfold_session *s, const char *path)
 int session_files(struct pinfold_session *s, const char *path, bool again, int *ret, struct err *e)
 {
     int pair[2];
+    const int moved = replaced_workspace(s, path, NULL, e);
+    if (moved < 0)
+        return -EREMCHG; /* not -ESTALE, which is tried again */
     if (again)
         s->files = close_fd(s->files);
     *ret = s->files;

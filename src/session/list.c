@@ -130,6 +130,59 @@ static void put_session(struct json *j, const struct session_place *p, const str
     json_object_end(j);
 }
 
+/* By what its daemon says; one that does not answer has only its place and its process. */
+static void put_unrecorded(struct json *j, const struct session_place *p, int pid, const char *scope)
+{
+    const struct timeval patience = {DAEMON_PATIENCE_S, 0};
+    static const char *const unknown[] = {"engine", "profile", "cwd", "policy_digest"};
+    auto_buf struct buf said = BUF(MAX_ANSWER_TEXT), name = BUF(8 * MAX_SESSION_NAME),
+                        owner = BUF(8 * MAX_SESSION_NAME), workspace = BUF(MAX_ANSWER_TEXT);
+    struct err ignored = {0};
+    auto_fd int fd = process_is_stopped(pid) ? -1 : place_connect(p);
+    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0 &&
+        ask_send(fd, (struct keep_request){.op = KEEP_SHOW}, STR(""), NULL, 0, &ignored) == 0 &&
+        ask_answer(fd, NULL, &said, &ignored) == 0) {
+        said_text(buf_view(&said), "name", &name);
+        said_text(buf_view(&said), "scope", &owner);
+        said_text(buf_view(&said), "workspace", &workspace);
+    }
+    if (scope && !same(scope, buf_cstr(&owner)))
+        return;
+    json_object(j, NULL);
+    json_text(j, "name", name.n ? buf_cstr(&name) : p->hash);
+    json_text(j, "scope", buf_cstr(&owner));
+    json_text(j, "id", p->hash);
+    json_text(j, "state", "running, its record was removed");
+    json_uint(j, "pid", (uint64_t)pid);
+    json_text(j, "workspace", buf_cstr(&workspace));
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+        json_text(j, unknown[i], "");
+    json_null(j, "layer");
+    json_null(j, "created");
+    if (said_put(j, "now", buf_view(&said)) < 0)
+        json_null(j, "now");
+    json_object_end(j);
+}
+
+/* Those that run without a record have a directory for their socket. */
+static void list_unrecorded(const char *run, const char *scope, struct json *j)
+{
+    struct dirent **names = NULL;
+    int n = scandir(run, &names, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        auto_arena struct arena *one = arena_new(MAX_SESSION_ARENA);
+        struct session_place p = {.name = NULL};
+        struct err ignored = {0};
+        if (one && place_is_hash(names[i]->d_name) && place_of_hash(names[i]->d_name, one, &p, &ignored) == 0) {
+            const int pid = session_unrecorded(&p);
+            if (pid > 0)
+                put_unrecorded(j, &p, pid, scope);
+        }
+        free(names[i]);
+    }
+    free(names);
+}
+
 static int list_all(struct arena *mem, const char *scope, struct json *j, struct err *e)
 {
     const char *run, *state;
@@ -149,6 +202,7 @@ static int list_all(struct arena *mem, const char *scope, struct json *j, struct
         free(names[i]);
     }
     free(names);
+    list_unrecorded(run, scope, j);
     return 0;
 }
 

@@ -108,6 +108,15 @@ static void judge_session(struct pruning *p, const struct session_place *place, 
     int no = record_read(place, mem, &r, &ignored);
     if (no == 0 && (record_is_alive(&r) || session_is_stopped(place) || !record_is_of_here(&r)))
         return;
+    const int unrecorded = no == -ENOENT ? session_unrecorded(place) : 0;
+    if (unrecorded > 0) {
+        auto_buf struct buf why = BUF(256);
+        buf_printf(&why,
+                   "it runs without a record (process %d), and ends by itself within a minute; end it now: kill %d",
+                   unrecorded, unrecorded);
+        put_one(&p->kept_json, place, NULL, buf_cstr(&why));
+        return;
+    }
     if (no == -ENOENT && (is_young(place->state) || is_young(place->run)))
         return;
     auto_fd int answers = no == 0 ? -1 : place_connect(place);

@@ -39,6 +39,7 @@
     X(image, "image")                                                                                                  \
     X(layer, "layer")                                                                                                  \
     X(layer_name, "layer_name")                                                                                        \
+    X(workspace_is, "workspace_is")                                                                                    \
     X(hidden_once, "hidden_once")                                                                                      \
     X(asked_in, "asked_in")
 #define NUMBERS(X)                                                                                                     \
@@ -179,6 +180,7 @@ int record_make(const struct session_place *p, const struct plan *plan, struct a
                            .monitor = plan->policy->monitor ? "yes" : "",
                            .verifies = plan->policy->git.verify == GIT_VERIFY_REQUIRED ? "yes" : "",
                            .reads = plan->policy->workspace_read_only ? "yes" : "",
+                           .workspace_is = replaced_identity(plan->workspace, mem),
                            .hidden_once = replaced_watch(plan, mem),
                            .image = plan->facts->image ? plan->facts->image->id : ""};
     record_values(ret, plan->said ? plan->said : plan->policy, values);

@@ -46,8 +46,9 @@ struct record {
     const char *image;   /* id of its image, or "" */
     const char *layer;   /* id of its copy-on-write layer, or "", and the name of that, or "" */
     const char *layer_name;
-    const char *hidden_once; /* session/replaced.h, or "" */
-    const char *asked_in;    /* where relative paths of `asked` begin; "": it is not known what it was started with */
+    const char *workspace_is; /* session/replaced.h: which directory it was, or "" */
+    const char *hidden_once;  /* session/replaced.h, or "" */
+    const char *asked_in;     /* where relative paths of `asked` begin; "": it is not known what it was started with */
     struct asked_option *asked;
     size_t n_asked;
     const char *verifies; /* "yes": git.verify is `required`; or "" */

@@ -6,13 +6,24 @@
 #include "session/replaced.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "plan/make.h"
 #include "sys/file.h"
+
+static char *put_number(char *to, uint64_t n, char end)
+{
+    char digits[20];
+    size_t k = 0;
+    do
+        digits[k++] = (char)('0' + n % 10);
+    while ((n /= 10) > 0);
+    while (k)
+        *to++ = digits[--k];
+    *to = end;
+    return end ? to + 1 : to;
+}
 
 /* Its device, number and time of creation, as numbers on this machine; "" if there is none. */
 static void identity(const char *path, char ret[96])
@@ -20,8 +31,25 @@ static void identity(const char *path, char ret[96])
     struct sys_stat st;
     const int no = sys_stat_at(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
     ret[0] = 0;
-    if (no == 0)
-        snprintf(ret, 96, "%u:%u:%" PRIu64 ":%" PRIu64, st.major, st.minor, st.inode, sys_stat_born(&st));
+    if (no == 0) /* no printf, which each command in a session would have to read */
+        *put_number(put_number(put_number(put_number(ret, st.major, ':'), st.minor, ':'), st.inode, ':'),
+                    sys_stat_born(&st), 0) = 0;
+}
+
+const char *replaced_identity(const char *path, struct arena *mem)
+{
+    char now[96] = "";
+    if (path)
+        identity(path, now);
+    return arena_text(mem, now);
+}
+
+bool replaced_is(const char *path, const char *was, bool *ret_there)
+{
+    char now[96];
+    identity(path, now);
+    *ret_there = now[0] != 0;
+    return same(now, was);
 }
 
 const char *replaced_watch(const struct plan *plan, struct arena *mem)

@@ -47,3 +47,10 @@ int said_put(struct json *j, const char *name, struct str said)
     json_decref(v);
     return 0;
 }
+
+void said_text(struct str said, const char *key, struct buf *out)
+{
+    json_t *v = json_loadb(said.n ? said.p : "", said.n, JSON_ALLOW_NUL, NULL);
+    buf_text(out, json_is_string(json_object_get(v, key)) ? json_string_value(json_object_get(v, key)) : "");
+    json_decref(v);
+}

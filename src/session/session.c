@@ -4,6 +4,7 @@
  */
 #include "session/session.h"
 
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "survey/owner.h"
 #include "survey/survey.h"
 #include "run/planned.h"
+#include "session/replaced.h"
 #include "run/layer/cow.h"
 #include "run/words.h"
 #include "plan/plan.h"
@@ -20,7 +22,33 @@
 #include "protocol/keep.h"
 #include "sessiond/sessiond.h"
 
-enum { FOUND, OTHER_POLICY, OTHER_IMAGE, OTHER_VERSION, OTHER_LAYER, NOT_THERE };
+static bool is_elsewhere(const char *path, const char *workspace)
+{
+    const size_t n = strlen(workspace);
+    return path[0] == '/' && (strncmp(path, workspace, n) != 0 || (path[n] && path[n] != '/'));
+}
+
+int replaced_workspace(const struct pinfold_session *s, const char *path, const char *remedy, struct err *e)
+{
+    const struct record *r = &s->record;
+    const bool own = r->scope && r->scope[0];
+    char name[80];
+    bool there;
+    if (!r->workspace_is || !r->workspace_is[0] || (path && is_elsewhere(path, r->workspace)))
+        return 0;
+    if (replaced_is(r->workspace, r->workspace_is, &there))
+        return 0;
+    session_shown(&s->place, name);
+    (void)err_say(e, ERR_REFUSED, "session '%s' began in a directory '%s' that was removed or moved since%s; %s%s%s",
+                  name, r->workspace, there ? ", and what is there now is another one, which it does not have" : "",
+                  remedy ? remedy
+                  : own  ? "end the session and begin a new one"
+                         : "begin it anew: pinfold session start --as-before --recreate '",
+                  remedy || own ? "" : name, remedy || own ? "" : "'");
+    return -ESTALE;
+}
+
+enum { FOUND, OTHER_POLICY, OTHER_IMAGE, OTHER_VERSION, OTHER_LAYER, OTHER_WORKSPACE, NOT_THERE };
 
 /* Whether what was asked for is what the session runs under; an image's name may have come to mean another one. */
 static int compare(const struct pinfold_session *s, const struct policy *policy, int *ret, struct err *e)
@@ -97,15 +125,29 @@ static int look_for(struct pinfold_session *s, const struct pinfold_policy *poli
     int r = session_take_record(s, e);
     if (r == -ENOENT) /* removed by hand, or this is not the directory that its daemon sees */
         (void)err_say(e, ERR_SYSTEM,
-                      "session '%s' runs, and '%s' has no record of it; end the process that has '%s/" KEEP_SOCKET "'",
-                      session_shown(&s->place, name), s->place.state, s->place.run);
+                      "session '%s' runs, and '%s' has no record of it; end it: pinfold session stop '%s', or end the "
+                      "process that has '%s/" KEEP_SOCKET "'",
+                      session_shown(&s->place, name), s->place.state, name, s->place.run);
     if (r == 0 && s->record.revision != KEEP_REVISION)
         *ret = OTHER_VERSION;
     else if (r == 0)
         r = compare(s, policy->policy, ret, e);
     if (r == 0 && *ret == FOUND && !has_layer(&s->record, o))
         *ret = OTHER_LAYER;
+    if (r == 0 && *ret == FOUND && replaced_workspace(s, NULL, NULL, e) < 0)
+        *ret = OTHER_WORKSPACE;
     return r;
+}
+
+/* Nothing of an earlier layer is lost, but nobody would look for it. */
+static void say_left(const struct pinfold_session *s, const char *layer, const struct pinfold_session_options *o)
+{
+    char name[80];
+    auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
+    const char *left = mem ? layer_left(layer, mem) : NULL;
+    const char *said = left ? arena_printf(mem, "session '%s': %s", session_shown(&s->place, name), left) : NULL;
+    if (said)
+        o->say(o->say_ctx, PINFOLD_SAY_NOTE, said);
 }
 
 static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *policy, int lock,
@@ -122,6 +164,8 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
         return other_version(s, e);
     if (found == OTHER_LAYER && !recreate)
         return other_layer(s, e);
+    if (found == OTHER_WORKSPACE && !recreate)
+        return replaced_workspace(s, NULL, "recreate the session with: --recreate", e);
     if (found == OTHER_IMAGE && !recreate) {
         (void)err_say(
             e, ERR_REFUSED,
@@ -141,12 +185,16 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
     if (!utf8_valid(str_of(s->place.name)))
         return err_say(e, ERR_POLICY, "a session's name must be UTF-8; '%s' is not", session_shown(&s->place, name));
     r = planned_file_limit(e);
+    const bool been = record_read(&s->place, s->mem, &before, &ignored) == 0;
     /* Also one that is ending: a stop may have been killed before it has. */
-    if (r == 0 && (found != NOT_THERE || record_read(&s->place, s->mem, &before, &ignored) == 0))
+    if (r == 0 && (found != NOT_THERE || been))
         r = session_end(&s->place, s->mem, e);
     if (r == 0)
         r = session_begin(policy, &s->place, o, lock, e);
-    return r < 0 ? r : session_take_record(s, e);
+    r = r < 0 ? r : session_take_record(s, e);
+    if (r == 0 && been && o->say && before.layer && before.layer[0] && !same(before.layer, s->record.layer))
+        say_left(s, before.layer, o);
+    return r;
 }
 
 /* What is each command's own is as this policy says, for the commands of this object. */

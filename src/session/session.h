@@ -42,7 +42,12 @@ int session_begin(struct pinfold_policy *policy, const struct session_place *p, 
                   int lock, struct err *e);
 /* Of a connected session: one whose box is ending answers nobody. One that is stopped, has no time, or refuses the question, lives. */
 bool session_serves(int fd);
-/* Ends the session daemon that the record names; 0 also when there is none (any more). */
+/*
+ * The process that keeps a session whose record was removed, by its socket: its pid, or 0: there is none, or it is of another state
+ * directory or pid namespace. It ends by itself within a minute (sessiond/found.c).
+ */
+int session_unrecorded(const struct session_place *p);
+/* Ends the session daemon that the record names, or whose record was removed; 0 also when there is none (any more). */
 int session_end(const struct session_place *p, struct arena *mem, struct err *e);
 /* The limit that ended a session. */
 struct session_limit {

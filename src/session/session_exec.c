@@ -261,6 +261,8 @@ int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_opti
     if (r == 0)
         r = check_exec(&o, &e);
     if (r == 0)
+        r = replaced_workspace(session, o.cwd, NULL, &e);
+    if (r == 0)
         r = inside_options(session, &o, mem, &e);
     if (r == 0)
         r = stdio_of((const int[3]){o.stdin_fd, o.stdout_fd, o.stderr_fd}, o.use_fds != 0, &null, stdio, &e);
@@ -346,6 +348,8 @@ int pinfold_job_start(struct pinfold_session *session, const struct pinfold_exec
                 : err_sys(&e, ERR_SYSTEM, ENOMEM, "exec");
     if (r == 0)
         r = check_exec(&o, &e);
+    if (r == 0)
+        r = replaced_workspace(session, o.cwd, NULL, &e);
     if (r == 0)
         r = inside_options(session, &o, mem, &e);
     if (r == 0 && (o.memory_max || o.processes_max))

@@ -19,6 +19,7 @@ enum { CHUNK = 256 << 10 };
 struct doing {
     int (*work)(int files, const struct doing *d, struct err *e);
     const char *path, *other;
+    const char *inside; /* where in the box, if that is not `path` */
     const char *bytes;
     size_t n;
     uint64_t at;
@@ -34,13 +35,14 @@ struct doing {
 static int perform(struct pinfold_session *s, const struct doing *d, struct pinfold_error *error)
 {
     struct err e = {0};
+    const char *path = d->inside ? d->inside : d->path;
     int files, r = d->path ? 0 : err_say(&e, ERR_POLICY, "no path was given");
     for (bool again = false; r == 0; again = true) {
-        r = session_files(s, d->path, again, &files, &e);
+        r = session_files(s, path, again, &files, &e);
         if (r == 0) {
             r = d->work(files, d, &e);
             if (r != -ESTALE)
-                session_files_put_down(s, d->path);
+                session_files_put_down(s, path);
         }
         if (r != -ESTALE || again)
             break;
@@ -267,7 +269,7 @@ static int copy_work(int files, const struct doing *d, struct err *e)
 int pinfold_file_copy_in(struct pinfold_session *session, const char *host, const char *box, char **ret,
                          struct pinfold_error *error)
 {
-    const struct doing d = {copy_work, host, box, .flag = 1, .ret = ret};
+    const struct doing d = {copy_work, host, box, .inside = box, .flag = 1, .ret = ret};
     return perform(session, &d, error);
 }
 

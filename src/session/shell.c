@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "supervisor/parts.h"
 #include "session/ask.h"
+#include "sys/fd.h"
 #include "sys/poll.h"
 #include "protocol/job.h"
 
@@ -49,7 +50,7 @@ struct run {
     size_t status_n;
     bool done, shell_ended, timed_out;
     enum shell_stage stage;
-    uint64_t deadline, grace_us;
+    uint64_t deadline, unheard_at, grace_us;
 };
 
 static void compose(struct buf *b, const struct pinfold_exec_options *o)
@@ -269,8 +270,24 @@ static void due(struct run *r, uint64_t now)
 static void pass_signals(struct run *r)
 {
     struct signalfd_siginfo i;
-    while (read(r->signals, &i, sizeof i) == (ssize_t)sizeof i)
+    while (read(r->signals, &i, sizeof i) == (ssize_t)sizeof i) {
+        const int sig = (int)i.ssi_signo;
         say_to(r, FRAME_SIGNAL, i.ssi_signo, SIGNAL_CHILDREN);
+        if (r->unheard_at == NEVER && (sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT))
+            r->unheard_at = now_us() + UNHEARD_US;
+    }
+}
+
+/* As of a command without a shell (supervisor/loop.c). */
+static int check_heard(struct run *r, uint64_t now, struct err *e)
+{
+    if (r->unheard_at > now)
+        return 0;
+    r->unheard_at = NEVER;
+    return sys_unread(r->conn)
+               ? err_say(e, ERR_SYSTEM,
+                         "the session did not take the signal: the process that keeps it is stopped or hangs")
+               : 0;
 }
 
 static int follow_run(struct run *r, struct err *e)
@@ -283,13 +300,16 @@ static int follow_run(struct run *r, struct err *e)
             {.fd = r->streams[1].from, .events = POLLIN},
             {.fd = r->signals, .events = POLLIN},
             {.fd = r->stage == RUNNING && r->o->cancel_fd > 0 ? r->o->cancel_fd : -1, .events = POLLIN}};
-        uint64_t now = now_us(), left = r->deadline > now ? r->deadline - now : 0;
+        const uint64_t now = now_us(), next = r->deadline < r->unheard_at ? r->deadline : r->unheard_at;
+        const uint64_t left = next > now ? next - now : 0;
         const struct timespec wait = {(time_t)(left / 1000000), (long)(left % 1000000) * 1000};
-        int n = sys_poll(p, 6, r->deadline == NEVER ? NULL : &wait);
+        int n = sys_poll(p, 6, next == NEVER ? NULL : &wait);
         if (n < 0 && n != -EINTR)
             return err_sys(e, ERR_SYSTEM, -n, "cannot wait for the shell");
         if (n > 0 && p[4].revents)
             pass_signals(r);
+        if (check_heard(r, now_us(), e) < 0)
+            return -EIO;
         if (n > 0 && p[1].revents & POLLOUT)
             send_text(r);
         for (int i = 0; i < 2; i++) {
@@ -328,7 +348,14 @@ int shell_exec(struct pinfold_session *s, const struct pinfold_exec_options *o, 
                const int stdio[3], struct box_result *ret, const char **ret_note, uint32_t *ret_shell, struct err *e)
 {
     const size_t max = o->capture_max ? o->capture_max : DEFAULT_CAPTURE;
-    struct run r = {.o = o, .result = ret, .text = BUF(MAX_TEXT), .conn = -1, .commands = -1, .deadline = NEVER};
+    struct run r = {.o = o,
+                    .result = ret,
+                    .text = BUF(MAX_TEXT),
+                    .signals = -1,
+                    .conn = -1,
+                    .commands = -1,
+                    .deadline = NEVER,
+                    .unheard_at = NEVER};
     struct signals signals = {.fd = -1};
     uint32_t how = 0;
     *ret = (struct box_result){.out = BUF(max + 1), .err = BUF(max + 1)};
@@ -336,15 +363,16 @@ int shell_exec(struct pinfold_session *s, const struct pinfold_exec_options *o, 
     r.streams[1] = (struct stream){-1, o->capture ? -1 : stdio[2], &ret->err, max, &ret->err_truncated, false};
     r.grace_us = (limits->grace.value == LIMIT_NONE ? DEFAULT_GRACE : limits->grace.value) * 1000;
     compose(&r.text, o);
-    int no = buf_ok(&r.text) ? signals_begin(&signals, o->foreground != 0, e)
-                             : err_sys(e, ERR_POLICY, E2BIG, "cannot read the command");
-    r.signals = signals.fd;
+    int no = buf_ok(&r.text) ? 0 : err_sys(e, ERR_POLICY, E2BIG, "cannot read the command");
     if (no == 0)
         no = session_connect(&s->place, s->mem, &r.conn, e);
     if (no == 0)
         no = ask_for_shell(o, r.conn, e);
     if (no == 0)
-        no = take_ends(&r, &how, ret_shell, e);
+        no = take_ends(&r, &how, ret_shell, e); /* a signal ends the caller at once: nothing has begun */
+    if (no == 0)
+        no = signals_begin(&signals, o->foreground != 0, e);
+    r.signals = signals.fd;
     const uint64_t began = now_us();
     if (limits->timeout.value < NEVER / 2000)
         r.deadline = began + limits->timeout.value * 1000;

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include "base/json.h"
 #include "sessiond/parts.h"
+#include "sys/poll.h"
 
 #define PEER_PIDFD   77           /* SO_PEERPIDFD, Linux 6.5 */
 #define PIDFD_PID_NS _IO(0xFF, 5) /* PIDFD_GET_PID_NAMESPACE, Linux 6.11 */
@@ -110,6 +111,10 @@ static void show(struct sessiond *k, struct session_request *q)
     json_uint(&j, "up_ms", (sessiond_now() - k->began) / 1000);
     json_uint(&j, "commands", k->commands);
     json_uint(&j, "jobs_running", jobs_running());
+    /* For whoever finds no record of it. */
+    json_text(&j, "name", k->ask->box.session);
+    json_text(&j, "scope", k->ask->box.scope);
+    json_text(&j, "workspace", k->ask->box.start.plan->workspace ? k->ask->box.start.plan->workspace : "");
     json_array(&j, "running");
     running_put(k->builder, &j);
     json_array_end(&j);
@@ -140,6 +145,9 @@ static void fresh(struct sessiond *k, struct session_request *q)
 static void dispatch(struct sessiond *k, struct session_request *q)
 {
     struct err e = {0};
+    /* Whoever asked has given up meanwhile; nobody wants a command begun that he believes has not. */
+    if ((q->head.op == KEEP_EXEC || q->head.op == KEEP_JOB || q->head.op == KEEP_SHELL) && sys_hung_up(q->from))
+        return;
     switch (q->head.op) {
     case KEEP_EXEC:
         command_exec(k, q);

@@ -398,6 +398,7 @@ int io_begin(struct io *io, const struct box_command *command, bool own_box, con
         if (r < 0)
             return r;
     }
+    io->term.signals = io->tty && !own_box;
     return term_raw(&io->term, e);
 }
 

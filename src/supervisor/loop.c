@@ -67,6 +67,20 @@ static void exec_ended(struct box *b)
     io_box_gone(&b->io);
 }
 
+/* Nobody has read what the caller's signal was forwarded with, so nobody will act on it: the session daemon or pid 1 hangs. */
+static void unheard(struct box *b)
+{
+    b->unheard_at = NEVER;
+    if (b->stage == STAGE_GONE || b->started.control < 0 || !sys_unread(b->started.control))
+        return;
+    b->failed = err_say(b->err, ERR_SYSTEM,
+                        "the session did not take the command, or the signal to it: process %d, which keeps the "
+                        "session, or one below it is stopped or hangs",
+                        b->exec->sessiond);
+    (void)err_hint(b->err, b->failed, "try again, or end the session: pinfold session stop %s", b->exec->session);
+    exec_ended(b);
+}
+
 static void verdict(struct box *b, const struct frame *f)
 {
     if (b->failed == 0 && !b->result->status_known)
@@ -231,6 +245,7 @@ static ssize_t receive_frame(int from, void *p, size_t room, int *ret_fd)
 static void take_master(struct box *b, int master)
 {
     io_master(&b->io, master);
+    term_answered(&b->io.term);
     box_resize(b); /* it may have changed since the start */
 }
 
@@ -383,6 +398,7 @@ static void serve_live(struct box *b, const struct pollfd p[SLOTS], uint64_t now
 static uint64_t fill_slots(struct box *b, struct pollfd p[SLOTS], uint64_t now)
 {
     uint64_t wake = b->deadline < b->stop_deadline ? b->deadline : b->stop_deadline;
+    wake = b->unheard_at < wake ? b->unheard_at : wake;
     uint64_t sample = b->stage < STAGE_ENDING ? limits_next(&b->means) : NEVER;
 
     p[SLOT_CONTROL] = (struct pollfd){.fd = b->started.control, .events = POLLIN};
@@ -490,6 +506,8 @@ static void due(struct box *b, uint64_t now)
 {
     if (b->stop_deadline <= now)
         signals_stop_due(b);
+    if (b->unheard_at <= now)
+        unheard(b);
     if (b->lasting_at <= now) {
         b->lasting_at = NEVER;
         b->spec->lasting(b->spec->lasting_ctx);
@@ -558,7 +576,7 @@ static void serve(struct box *b, const struct pollfd p[SLOTS])
     }
     if (p[SLOT_EVENT].revents && limits_event(&b->means))
         loop_limit(b, BOX_LIMIT_MEMORY);
-    uint64_t now = now_us();
+    const uint64_t now = b->woken = now_us();
     if (b->live)
         serve_live(b, p, now);
     if (p[SLOT_KEEPER].revents && b->exec && b->stage == STAGE_RUNNING) {

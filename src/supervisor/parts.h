@@ -90,6 +90,7 @@ struct term { /* the caller's terminal while we use it */
     bool may_raw, raw;
     bool keys_only;  /* input is unbuffered, but output still gets line processing */
     bool background; /* another process group is in the foreground: do nothing until we are */
+    bool signals;    /* keys still make signals: what they shall go to has not answered yet */
     struct term_shared *shared;
     int watcher_pid, watcher_pipe;
 };
@@ -134,11 +135,16 @@ void io_end(struct io *io);
 
 /* Sets raw mode if we may; starts the watcher the first time. */
 int term_raw(struct term *t, struct err *e);
+/* From now on keys make no signals (t->signals). */
+void term_answered(struct term *t);
 void term_restore(struct term *t);
 /* The modes before raw mode; only while t->raw. */
 const struct termios *term_before(const struct term *t);
 bool term_is_foreground(const struct term *t);
 void term_end(struct term *t);
+
+#define UNHEARD_US                                                                                                     \
+    2000000u /* for a session to read what a signal is forwarded with, on a machine that has no time for it */
 
 /* --- signals ------------------------------------------------------------------------------------------------------ */
 
@@ -340,6 +346,8 @@ struct box {
     bool audit_given_up;
     enum stop_step { STOP_NONE, STOP_ASKED /* SIGTSTP was sent */, STOP_FORCED /* SIGSTOP was sent */ } stop;
     uint64_t stop_deadline; /* of that step */
+    uint64_t woken;         /* when the loop looked last */
+    uint64_t unheard_at;    /* when a signal must have been read by the session that has the command; NEVER */
     uint64_t lasting_at;    /* when to call spec->lasting, NEVER: not (any more) */
     uint64_t idle_at;       /* when to call spec->idle, if nothing else is to be done then; NEVER: not (any more) */
     struct meanwhile {

@@ -227,7 +227,7 @@ static void leave_others(struct box *b)
     if (b->io.tty) /* all was read: the terminal's session may go */
         box_send(b, &told);
     b->started.control = close_fd(b->started.control);
-    r->wall_us = b->began ? now_us() - b->began : 0;
+    r->wall_us = b->woken > b->began ? b->woken - b->began : 0;
     r->limits_by = b->means.watcher.on ? "watcher" : "the session's";
     r->peak_is_largest_process = true;
     if (b->means.watcher.peak > r->peak_bytes)
@@ -246,7 +246,7 @@ static int box_live(struct box *b, struct box **ret_box, struct box_result *ret)
     b->result = &result;
     b->started = (struct started){.pid = -1, .pidfd = -1, .control = -1, .builder = -1};
     b->signals.fd = -1;
-    b->deadline = b->lasting_at = b->stop_deadline = b->meanwhile.at = b->idle_at = NEVER;
+    b->deadline = b->lasting_at = b->stop_deadline = b->unheard_at = b->meanwhile.at = b->idle_at = NEVER;
     b->meanwhile.watch = -1;
     new_id(result.id);
     if (b->command->caller_id)

@@ -159,6 +159,13 @@ static void take_signal(struct box *b, const struct signalfd_siginfo *i)
         else
             box_signal(b, SIGWINCH, SIGNAL_FOREGROUND);
         return;
+    case SIGINT:
+    case SIGTERM:
+    case SIGHUP:
+    case SIGQUIT:
+        if (b->exec && b->unheard_at == NEVER)
+            b->unheard_at = now_us() + UNHEARD_US;
+        /* fall through */
     default:
         box_signal(b, sig, key ? SIGNAL_FOREGROUND : SIGNAL_COMMAND);
     }

@@ -36,12 +36,12 @@ const struct termios *term_before(const struct term *t)
     return &t->shared->before;
 }
 
-static void make_raw(struct termios *t, bool keys_only)
+static void make_raw(struct termios *t, bool keys_only, bool signals)
 {
     t->c_iflag &= ~(tcflag_t)(IGNBRK | BRKINT | PARMRK | ISTRIP | INLCR | IGNCR | ICRNL | IXON);
     if (!keys_only)
         t->c_oflag &= ~(tcflag_t)OPOST;
-    t->c_lflag &= ~(tcflag_t)(ECHO | ECHONL | ICANON | ISIG | IEXTEN);
+    t->c_lflag &= ~(tcflag_t)(ECHO | ECHONL | ICANON | (signals ? 0u : ISIG) | IEXTEN);
     t->c_cflag = (t->c_cflag & ~(tcflag_t)(CSIZE | PARENB)) | CS8;
     t->c_cc[VMIN] = 1;
     t->c_cc[VTIME] = 0;
@@ -130,7 +130,7 @@ int term_raw(struct term *t, struct err *e)
     if (r < 0)
         return err_sys(e, ERR_SYSTEM, -r, "cannot read the terminal's modes");
     t->shared->raw = t->shared->before;
-    make_raw(&t->shared->raw, t->keys_only);
+    make_raw(&t->shared->raw, t->keys_only, t->signals);
     t->shared->is_raw = true;
     r = sys_tty_set_modes(t->fd, &t->shared->raw);
     if (r < 0) {
@@ -141,6 +141,17 @@ int term_raw(struct term *t, struct err *e)
     (void)sys_tty_modes(t->fd, &t->shared->raw);
     t->raw = true;
     return 0;
+}
+
+void term_answered(struct term *t)
+{
+    const bool change = t->signals && t->raw && term_is_foreground(t);
+    t->signals = false;
+    if (!change)
+        return;
+    t->shared->raw.c_lflag &= ~(tcflag_t)ISIG;
+    (void)sys_tty_set_modes(t->fd, &t->shared->raw);
+    (void)sys_tty_modes(t->fd, &t->shared->raw);
 }
 
 void term_restore(struct term *t)

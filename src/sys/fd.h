@@ -49,6 +49,14 @@ static inline int sys_ioctl(int fd, unsigned long what, void *arg)
     return (int)sys_call(SYS_ioctl, fd, what, arg, 0, 0, 0);
 }
 
+enum { SYS_OUTQ = 0x5411 }; /* SIOCOUTQ, TIOCOUTQ */
+/* Whether something that was sent on a Unix socket waits for its other end to read it. */
+static inline bool sys_unread(int fd)
+{
+    int bytes = 0;
+    return sys_ioctl(fd, SYS_OUTQ, &bytes) == 0 && bytes > 0;
+}
+
 struct sys_dirent { /* struct linux_dirent64 of getdents64(2) */
     uint64_t ino;
     int64_t off;

@@ -111,6 +111,13 @@ static inline int sys_fstatfs(int fd, struct statfs *ret)
 {
     return (int)sys_call(SYS_fstatfs, fd, ret, 0, 0, 0, 0);
 }
+/* Whether names have a second, short form in this directory: "GIT~1". */
+static inline bool sys_has_short_names(int dir)
+{
+    struct statfs fs = {0};
+    const unsigned long is = sys_fstatfs(dir, &fs) < 0 ? 0 : (unsigned long)fs.f_type & 0xffffffffu;
+    return is == SYS_FAT || is == SYS_CIFS || is == SYS_SMB;
+}
 static inline int sys_mkdirat(int dir, const char *path, unsigned mode)
 {
     return (int)sys_call(SYS_mkdirat, dir, path, mode, 0, 0, 0);

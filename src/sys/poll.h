@@ -2,6 +2,7 @@
 #pragma once
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -20,7 +21,15 @@ static inline int sys_poll(struct pollfd *fds, unsigned n, const struct timespec
     return (int)sys_call(SYS_ppoll, fds, n, timeout ? &left : NULL, NULL, SYS_SIGSET_BYTES, 0);
 }
 
-/* The same with poll(2)'s timeout: milliseconds, negative: no limit. */
+/* Whether the other end of a connection is closed. */
+static inline bool sys_hung_up(int fd)
+{
+    struct pollfd p = {.fd = fd};
+    const struct timespec now = {0};
+    return sys_poll(&p, 1, &now) > 0 && p.revents & POLLHUP;
+}
+
+/* sys_poll() with poll(2)'s timeout: milliseconds, negative: no limit. */
 static inline int sys_poll_ms(struct pollfd *fds, unsigned n, int ms)
 {
     const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l};

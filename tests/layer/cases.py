@@ -132,6 +132,55 @@ def random_tree(work, rng):
     os.makedirs(os.path.join(work, "bare"))
 
 
+def looked_at():
+    """A look at layers that is stopped, whatever it does at that moment, holds up no box that begins on one."""
+    layer = new_layer("looked", small)
+    layer.pinfold("run", "-q", "--cow=kept", "--", "sh", "-c", "echo x >made")
+    for look in (["layers"], ["layers", "--json"]):
+        total = int(layer.pinfold(*look, wrap=(STRIKE, "count-locks"))[2].split()[-1])
+        check(total > 1, look, total)
+        for n in range(1, total + 1):
+            begin = f"timeout 20 '{kit.PINFOLD}' run -q --cow=kept -- true </dev/null >/dev/null 2>&1"
+            code, _, err = layer.pinfold(*look, ok=None, wrap=(STRIKE, "do-locks", str(n), begin))
+            check(code == 0, f"{look}: a box cannot begin before call {n} of {total}", code, err)
+    layer.pinfold("discard", "kept")
+
+
+def other_spellings():
+    """What a file system that folds case by Unicode, or drops dots and spaces at an end, takes for a guarded name is not applied, named itself or not, whatever file system it is."""
+    def fill(work):
+        put(work, "sub/.git/config", "[core]\n")
+        put(work, "sub/f", "f")
+        put(work, "sub/.v\u017fcode/there", "x")
+        put(work, "mixed/refs/x", "x")
+    ignored = "\u200b"
+    names = [".v\u017fcode/tasks.json", f".g{ignored}it/hooks/pre-commit", f".GI{ignored}T/config", ".git./config", ".git /HEAD", ".envrc.", f"sub/.env{ignored}rc", f"sub/.gi{ignored}t/config", f".v{ignored}scode/in/.git/HEAD",
+             f".v{ignored}scode/in/.git/refs/heads/main", f".v{ignored}scode/file/.git", "sub/.v\u017fcode/new", "bare/conf\u0131g", "bare/hook\u017f/post-checkout"]
+    told_as_they_are = ["bare/config", "mixed/config"]
+    plain = ["Stra\u00dfe/\ufb01le", "dots..", f"zero{ignored}width"]
+    made = [*names, *told_as_they_are, *plain, "bare/Object\u017f/x", "bare/REFS/x", "bare/HEAD", "mixed/OBJECTS/x"]
+    layer = new_layer("spelling", fill, "\n".join(f"mkdir -p '{os.path.dirname(name) or '.'}' && echo x >'{name}'" for name in made) + f"\nln -s '.gi{ignored}t' to; mkdir .clau; ln -s . '.v{ignored}scode/l'")
+    told = layer.diff()
+    for name in names:
+        check("spelling" in told[name]["alarms"] and not told[name]["waits"], name, told[name])
+    for name in told_as_they_are:
+        check("guarded" in told[name]["alarms"] and "spelling" not in told[name]["alarms"], name, told[name])
+    for name in plain:
+        check(not told[name]["alarms"], name, told[name])
+    check("link-place" in told["to"]["alarms"], told["to"])
+    check("another spelling of a guarded name" in layer.pinfold("diff")[1], "diff does not say it")
+    code, _, err = layer.pinfold("apply", "--all", ok=(1,))
+    check(err.count("some file systems take its name") >= len(names), err)
+    for name in names:
+        code, _, err = layer.pinfold("apply", name, ok=(1,))
+        check(code == 1 and "some file systems take its name" in err, name, err)
+    layer.pinfold("apply", os.path.dirname(names[8]) + "/..", ok=(1,))
+    layer.pinfold("apply", os.path.dirname(names[8]), names[10], ok=(1,))
+    left = [name for name in names + told_as_they_are + ["to"] if os.path.lexists(os.path.join(layer.work, name))]
+    check(not left, "applied", left)
+    check(all(os.path.exists(os.path.join(layer.work, name)) for name in plain), "an ordinary name is refused")
+
+
 def random_script(rng, n):
     names = ["d1", "d2", "d3", "d1/e", "d3/f", "bare", "n1", "n2/o"] + [f"{d}f{i}" for i in range(40) for d in ("", "d1/", "d1/e/", "d2/", "d3/f/g/")] + [f"s{i}" for i in range(5)]
     lines = []
@@ -1031,7 +1080,7 @@ setfacl -d -m u:{mine}:rx dir; setfattr -n user.dir -v d dir; echo n >new; setfa
     check(told(layer.work) == before, "undo", told(layer.work), before)
 
 
-CASES = {"attributes": attributes, "reads": reads_what_the_box_sees, "alarms": tells_what_matters, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
+CASES = {"attributes": attributes, "reads": reads_what_the_box_sees, "alarms": tells_what_matters, "spelling": other_spellings, "looked": looked_at, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
          "undo-refuses": undo_refuses, "hunks": by_hunks, "hunks-meanwhile": hunks_meanwhile, "kill-hunks": killed_by_hunks, "to": elsewhere, "to-conflicts": elsewhere_conflicts, "kill-to": killed_elsewhere, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "kill-stacked": killed_stacked, "kill-living": killed_living, "schedules": schedules,
          "file-systems": refuses_file_systems, "hostile": hostile, "odd": odd_objects,
          "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "paged": paged, "tool": tooled, "then": asked_then, "patch": patch_round_trip, "chosen": patch_of_chosen, "renames": renames, "quick": quick}

@@ -7,6 +7,7 @@
  *     strike count-any PROGRAM...       the same of all calls from the first one on that makes a file
  *     strike kill-any N PROGRAM...      SIGKILL before the Nth of these; its name on descriptor 2
  *     strike count-steps PROGRAM...     and kill-steps N: the same, and before calls that begin or end a process, or reach one
+ *     strike count-locks PROGRAM...     and do-locks N COMMAND: calls by which locks are taken and given back
  *     strike no ERRNO CALL PROGRAM...   each renameat2 with flags fails with ERRNO (CALL: exchange)
  */
 #define _GNU_SOURCE
@@ -75,6 +76,11 @@ static bool is_step(const struct __ptrace_syscall_info *info)
     return changes(info);
 }
 
+static bool is_lock(const struct __ptrace_syscall_info *info)
+{
+    return info->entry.nr == SYS_flock || info->entry.nr == SYS_fcntl || info->entry.nr == SYS_close;
+}
+
 /* Of calls that move bytes; the others are told apart by number. */
 static const char *name_of(long nr)
 {
@@ -116,7 +122,8 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
     const bool any = strstr(what, "-any") != NULL, by_step = strstr(what, "-steps") != NULL,
-               kill_it = !strncmp(what, "kill", 4), do_it = !strcmp(what, "do"), refuse = !strcmp(what, "no");
+               kill_it = !strncmp(what, "kill", 4), do_it = !strncmp(what, "do", 2),
+               by_lock = strstr(what, "-locks") != NULL, refuse = !strcmp(what, "no");
     const int skip = kill_it ? 3 : do_it || refuse ? 4 : 2;
     const long when = kill_it || do_it ? atol(argv[2]) : 0;
     long seen = 0;
@@ -153,7 +160,9 @@ int main(int argc, char **argv)
             ptrace(PTRACE_SETREGS, pid, 0, &regs);
             failing = false;
         }
-        if (info.op != PTRACE_SYSCALL_INFO_ENTRY || !((any && seen) || (by_step ? is_step(&info) : changes(&info))))
+        if (info.op != PTRACE_SYSCALL_INFO_ENTRY || !((any && seen) || (by_lock   ? is_lock(&info)
+                                                                        : by_step ? is_step(&info)
+                                                                                  : changes(&info))))
             continue;
         seen++;
         if (refuse && info.entry.nr == SYS_renameat2 && info.entry.args[4]) {

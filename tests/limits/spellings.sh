@@ -35,4 +35,14 @@ mkdir .vscode
 said=$("$pinfold" run -- sh -c 'echo x >".vſcode/tasks.json"; mv ".vſcode" away; echo x >".vſcode"' 2>&1)
 [ -d .vscode ] && [ -z "$(ls .vscode)" ]
 say $? spellings/of-a-directory-that-is-there "$said; $(ls -la . .vscode)"
+# In a layer such names can stand all the same, if another program made them: apply puts none on the disk.
+rm -rf .vscode .env Straße
+mkdir -p /root/plain && cd /root/plain || exit 1
+"$pinfold" run -q --cow -- sh -c 'echo x >a' 2>&1
+upper=$(find "$HOME/.local/state/pinfold/layers" -name a)
+cd "${upper%/a}" && sh -c "$try" sh "$ignored"
+cd /root/plain && said=$("$pinfold" apply --to /mnt/work --all 2>&1)
+cd /mnt/work || exit 1
+[ -e a ] && [ -e Straße ] && [ -z "$(made)" ]
+say $? spellings/apply-refuses-them "made: $(made); $said"
 echo "1..$number"

@@ -165,7 +165,8 @@ static void put_words(const struct paint *p, const struct pinfold_value *change)
                                           {"setuid", "setuid or setgid"},
                                           {"executable", "new executable"},
                                           {"git", "below .git"},
-                                          {"link-place", "link in a place that matters"}};
+                                          {"link-place", "link in a place that matters"},
+                                          {"spelling", "another spelling of a guarded name"}};
     const char *before = " (";
     for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
         if (!has(change, "alarms", said[i][0]))

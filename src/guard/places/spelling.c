@@ -37,15 +37,6 @@ static bool is_odd(struct str path, bool *ret_short)
     return odd;
 }
 
-static bool has_short_names(int dir)
-{
-    struct statfs fs = {0};
-    if (sys_fstatfs(dir, &fs) < 0)
-        return false;
-    const unsigned long is = (unsigned long)fs.f_type & 0xffffffffu;
-    return is == SYS_FAT || is == SYS_CIFS || is == SYS_SMB;
-}
-
 int place_spelling(struct guard *g, const struct place *p)
 {
     char plain[PLACE_PATH];
@@ -60,7 +51,7 @@ int place_spelling(struct guard *g, const struct place *p)
         return 0;
     bool own = true;
     (void)is_odd(str_skip(path, root.n), &own);
-    if (own && has_short_names(p->dir))
+    if (own && sys_has_short_names(p->dir))
         return deny(g, DENIAL_CREATE, NULL, path, "it may be the short form of another name here; use one without ~");
     if (!odd || !path_respell(path, root.n == 1 ? 0 : root.n, plain, &n) ||
         !is_special(&g->rules, (struct str){plain, n}, path))

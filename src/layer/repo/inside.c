@@ -26,7 +26,7 @@ int repos_inside(const struct changes *all, struct arena *mem, const char ***ret
     *ret_n = 0;
     for (size_t i = 0; i < all->n; i++) {
         const struct change *c = &all->all[i];
-        if (repo_part_of(c->path) != REPO_UNIT || repo_is_top(c->path) || repo_is_file(c))
+        if (repo_part_of(c->path) != REPO_UNIT || repo_is_top(c->path) || repo_is_file(c) || c->alarms & ALARM_SPELLING)
             continue;
         size_t known = *ret_n; /* mostly the last: only submodules of submodules come in between */
         while (known && !is_of(c, (*ret)[known - 1], strlen((*ret)[known - 1])))
@@ -153,8 +153,8 @@ int repo_enter(const struct layer_trees *t, const struct changes *all, const cha
 
 bool repo_is_file(const struct change *c)
 {
-    return c->kind == CHANGE_ADDED && object_is(&c->new, S_IFREG) && c->path[repo_dir(c->path)] == 0 &&
-           strcmp(path_name(c->path), REPO_DIR) == 0;
+    return c->kind == CHANGE_ADDED && !(c->alarms & ALARM_SPELLING) && object_is(&c->new, S_IFREG) &&
+           c->path[repo_dir(c->path)] == 0 && strcmp(path_name(c->path), REPO_DIR) == 0;
 }
 
 /* ---- a submodule's file .git ---- */

@@ -451,6 +451,32 @@ void layer_put_size(struct json *j, const char *id)
     layer_close(&l);
 }
 
+const char *layer_left(const char *id, struct arena *mem)
+{
+    char room[4096] __attribute__((aligned(8)));
+    const char *state = NULL;
+    struct layer l = {.dir = -1};
+    struct err e = {0};
+    const bool known =
+        world_state(mem, &state, &e) == 0 && layer_open(state, id, "/", mem, &l, &e) == 0 && same(l.id, id);
+    auto_fd int upper = known ? layer_upper(&l) : -1;
+    struct sys_entries entries = {.dir = upper, .room = room, .bytes = sizeof room};
+    const char *left =
+        upper < 0 || !sys_next_entry(&entries)
+            ? NULL
+            : arena_printf(
+                  mem,
+                  "what was changed in it before is in layer %.8s, which it does not have now%s; look: pinfold "
+                  "diff %.8s",
+                  l.id,
+                  layer_is_doubtful(&l)
+                      ? " and which may be damaged, because the machine stopped before it was written to the disk"
+                      : "",
+                  l.id);
+    layer_close(&l);
+    return left;
+}
+
 uint64_t layer_bytes(const struct layer *l)
 {
     auto_fd int upper = layer_upper(l);

@@ -43,6 +43,8 @@ uint64_t layer_bytes(const struct layer *l);
 int layer_discard(const char *state, const struct layer *l, const char *path, struct arena *mem, struct err *e);
 /* Whether the layer `id` stands on the one that `from` names. */
 bool layer_stands_on(const char *id, const char *from);
+/* Of the layer `id`, which a session had before: a sentence in `mem` that says where its changes are; NULL: it has none, or has gone. */
+const char *layer_left(const char *id, struct arena *mem);
 /* "layer_bytes" and "layer_created" of the layer `id`; nulls if it has gone. */
 void layer_put_size(struct json *j, const char *id);
 /* "layer": {"id", "name", "workspace", "created"}. */

@@ -287,8 +287,8 @@ static void put_layer_change(struct json *j, const struct layer_trees *t, const 
                              bool count)
 {
     static const char *const whats[] = {"content", "mode", "type", "attributes", "owner", NULL};
-    static const char *const alarms[] = {"guarded",    "link-out", "special",    "setuid",
-                                         "executable", "git",      "link-place", NULL};
+    static const char *const alarms[] = {"guarded", "link-out",   "special",  "setuid", "executable",
+                                         "git",     "link-place", "spelling", NULL};
     uint64_t added = 0, removed = 0;
     json_object(j, NULL);
     put_layer_path(j, c->path);
@@ -361,7 +361,8 @@ static bool *wanted_changes(struct opened_layer *o, const struct changes *all)
     bool *take = arena_zero(o->mem, all->n + 1);
     for (size_t i = 0; take && i < all->n; i++) {
         const enum repo_part part = repo_part_of(all->all[i].path);
-        const bool unit = part == REPO_UNIT || part == REPO_PASSING || all->all[i].born;
+        const bool unit =
+            (part == REPO_UNIT || part == REPO_PASSING || all->all[i].born) && !(all->all[i].alarms & ALARM_SPELLING);
         take[i] = path_wanted(all->all[i].path, o->paths, NULL) && (o->paths || !unit);
     }
     return take;
