@@ -14,16 +14,10 @@
 
 void complain(const char *format, ...)
 {
-    char text[4096];
-    auto_buf struct buf line = BUF(5 * sizeof text);
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(text, sizeof text, format, args);
+    utf8_complain("pinfold: ", format, args);
     va_end(args);
-    buf_text(&line, "pinfold: ");
-    utf8_safe(&line, str_of(text)); /* names in it may be a box's */
-    buf_char(&line, '\n');
-    (void)!write(2, line.p, line.n); /* one write: lines of several runs do not mix */
 }
 
 void complain_line(const char *line)

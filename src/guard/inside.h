@@ -667,10 +667,8 @@ void monitor_result(struct guard *g, long result);
 void monitor_end(struct guard *g); /* tells how often what was told has happened */
 
 /* quiet.c: whether a call that continues (monitor_only()) has nothing to be told of. */
-/* Whether a path of /proc leads out of it again: "..", root, cwd, or beyond a descriptor. */
-bool proc_leaves(const char *text);
 bool quiet_call(struct guard *g);
-/* Whether a path of /proc may lead out of it again: by "..", root, cwd or a descriptor. */
+/* Whether a path of /proc leads out of it again: "..", root, cwd, or beyond a descriptor. */
 bool proc_leaves(const char *text);
 bool quiet_masked(const struct guard *g, const char *path, size_t n, bool *ret_clear);
 /* What the call names, nothing, was found to be at `path`; `clear` as quiet_masked() has said. */

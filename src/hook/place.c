@@ -22,16 +22,10 @@ enum { ANCESTORS = 16 };
 
 void hook_say(const char *format, ...)
 {
-    char text[4096];
-    auto_buf struct buf line = BUF(5 * sizeof text);
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(text, sizeof text, format, args);
+    utf8_complain(HOOK_SHELL ": ", format, args);
     va_end(args);
-    buf_text(&line, HOOK_SHELL ": ");
-    utf8_safe(&line, str_of(text));
-    buf_char(&line, '\n');
-    (void)!write(2, line.p, line.n);
 }
 
 bool hook_shell_named(const char *name)

@@ -53,11 +53,12 @@ static const char *plain_of(uint32_t code)
     return NULL;
 }
 
-/* One component; returns the length of what it wrote, which is never more, and 0 if nothing would be left. */
+/* One component, up to what NTFS takes for the name of a stream in that file; returns the length of what it wrote, which is never more, and
+   0 if nothing would be left. */
 static size_t respell(struct str name, char *to)
 {
     size_t n = 0;
-    for (size_t bytes; name.n; name = str_skip(name, bytes)) {
+    for (size_t bytes; name.n && (name.p[0] != ':' || !n); name = str_skip(name, bytes)) {
         const uint32_t code = decode(name, &bytes);
         const char *as = bytes ? plain_of(code) : NULL;
         bytes = bytes ? bytes : 1;
@@ -70,20 +71,29 @@ static size_t respell(struct str name, char *to)
     return n;
 }
 
+/* Up to a slash, or what Windows takes for one. */
+static size_t component_length(struct str path)
+{
+    size_t n = 0;
+    while (n < path.n && path.p[n] != '/' && path.p[n] != '\\')
+        n++;
+    return n;
+}
+
 bool path_respell(struct str path, size_t from, char *to, size_t *ret_n)
 {
     size_t n = from;
     memcpy(to, path.p, from);
     for (struct str rest = str_skip(path, from); rest.n;) {
-        const char *slash = memchr(rest.p, '/', rest.n);
-        const struct str name = {rest.p, slash ? (size_t)(slash - rest.p) : rest.n};
+        const struct str name = {rest.p, component_length(rest)};
+        const bool slash = name.n < rest.n;
         const size_t length = respell(name, to + n);
         if (!length)
             memcpy(to + n, name.p, name.n);
         n += length ? length : name.n;
         if (slash)
             to[n++] = '/';
-        rest = str_skip(rest, name.n + (slash != NULL));
+        rest = str_skip(rest, name.n + slash);
     }
     to[n] = 0;
     *ret_n = n;

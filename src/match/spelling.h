@@ -1,6 +1,8 @@
 /*
  * Names that some file systems take for others: those that fold case by Unicode (ext4 and f2fs with casefold: utf8 in "nfdicf", full
- * case folding without default ignorable code points; exFAT, SMB), and those that drop dots at the end (FAT, exFAT).
+ * case folding without default ignorable code points; exFAT, SMB), those that drop dots at the end (FAT, exFAT), and those that may have
+ * NTFS or Windows behind them (ntfs-3g with streams_interface=windows, SMB, shared folders of virtual machines): `.git/config:` is
+ * `.git/config` there, and a backslash a slash.
  */
 #pragma once
 #include "base/str.h"

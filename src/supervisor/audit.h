@@ -46,6 +46,10 @@ int audit_open(struct audit_log **ret);
 /* What is denied in this process from now on is logged nowhere: there is no state directory that lasts. */
 void audit_nowhere(void);
 bool audit_is_nowhere(void);
+struct box_result;
+struct denial;
+/* What the log says of `d` in the run `r`, but for its session and workspace. Borrows the texts of both. */
+struct audit_event denial_event(struct box_result *r, const struct denial *d);
 /* Writes one line; shortens the target if the line would be too long. 0 or -errno. */
 int audit_write(struct audit_log *log, const struct audit_event *event);
 /* The event as one line, without number and chain. 0 or -errno. */

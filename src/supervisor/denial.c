@@ -95,12 +95,10 @@ bool denial_is_new(const struct box *b, const struct denial *d)
     return !is_told(b->result, d);
 }
 
-void denial_log(struct box *b, const struct denial *d)
+struct audit_event denial_event(struct box_result *r, const struct denial *d)
 {
-    struct audit_event event = {.id = b->result->id,
-                                .caller_id = b->result->caller_id,
-                                .session = b->spec ? b->spec->session : b->exec->session,
-                                .scope = b->spec ? b->spec->scope : b->exec->scope,
+    return (struct audit_event){.id = r->id,
+                                .caller_id = r->caller_id,
                                 .kind = d->kind,
                                 .action = d->action,
                                 .target = d->target,
@@ -114,11 +112,19 @@ void denial_log(struct box *b, const struct denial *d)
                                 .host = d->host,
                                 .remedy = d->remedy,
                                 .no = box_errno_name(d->no),
-                                .monitor = d->seen,
-                                .workspace = b->spec ? b->spec->start.plan->workspace : b->exec->workspace,
-                                .chain = &b->result->chain,
+                                .guess = d->guess,
+                                .chain = &r->chain,
                                 .count = d->count,
                                 .pid = d->pid};
+}
+
+void denial_log(struct box *b, const struct denial *d)
+{
+    struct audit_event event = denial_event(b->result, d);
+    event.session = b->spec ? b->spec->session : b->exec->session;
+    event.scope = b->spec ? b->spec->scope : b->exec->scope;
+    event.workspace = b->spec ? b->spec->start.plan->workspace : b->exec->workspace;
+    event.monitor = d->seen;
     if (b->spec)
         sink_event(b->spec->sink, &event);
     /* A box in a box has no log: that is the host's, and no box writes it. */

@@ -184,6 +184,7 @@ struct limit_pacer { /* stops and continues the box, for a limit of processor ti
     int64_t credit_us;     /* what the box may use at once; below 0: what it owes */
     struct paced *stopped;
     unsigned n, room; /* n > 0: the box stands still */
+    bool late;        /* but for what waits for a processor, and what is below that */
 };
 
 struct means { /* the means by which limits are enforced */

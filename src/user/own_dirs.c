@@ -34,28 +34,39 @@ int own_dirs_allowed(const char *path)
     return !S_ISDIR(st.st_mode) ? -ENOTDIR : root && st.st_uid != 0 ? -EPERM : 0;
 }
 
+/* mkdir(2), and one that is there is none of its errors. */
+static int make_if_missing(const char *path)
+{
+    return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
+}
+
 int own_dirs_make(const char *path)
 {
     char part[PATH_MAX];
     const size_t n = strlen(path);
-    int r = own_dirs_allowed(path), first = 0;
+    int r = own_dirs_allowed(path);
     if (r < 0)
         return r;
     if (n >= sizeof part)
         return -ENAMETOOLONG;
-    if (mkdir(path, 0700) == 0 || errno == EEXIST) /* as a rule only the last is missing */
-        return 0;
     memcpy(part, path, n + 1);
-    for (size_t i = 1; i <= n; i++) {
-        if (part[i] != '/' && part[i])
-            continue;
-        part[i] = 0;
-        /* One that is there may answer otherwise (EROFS); what counts is whether the last one is there. */
-        r = mkdir(part, 0700) < 0 && errno != EEXIST ? -errno : 0;
-        first = first ? first : r;
-        part[i] = i < n ? '/' : 0;
+    size_t at = n;
+    /* Back to what is there: as a rule only the last ones are missing. */
+    while ((r = make_if_missing(part)) == -ENOENT) {
+        while (at && part[at] != '/')
+            at--;
+        if (at == 0)
+            break;
+        part[at] = 0;
     }
-    return r < 0 ? first : 0;
+    /* One that is there may answer otherwise (EROFS); what counts is whether the last one is there. */
+    const int first = at ? r : -ENOENT;
+    while (at < n) {
+        part[at] = '/';
+        at += strlen(part + at);
+        r = make_if_missing(part);
+    }
+    return r == 0 ? 0 : first ? first : r;
 }
 
 const char *own_dirs_why(const char *path, char *to, size_t room)

@@ -247,13 +247,13 @@ P
     done
 }
 
-# No shell takes the pauses for a Ctrl-Z.
-cpu_limit_in_a_terminal() {
-    python3 - "$pinfold" <<'P' >out 2>&1 || { cat out; return 1; }
+# No shell takes the pauses for a Ctrl-Z. Usage: paused_shell TEXT [COMMAND...], which runs the shell.
+paused_shell() {
+    python3 - "$pinfold" "$@" <<'P' >out 2>&1 || { cat out; return 1; }
 import os, pty, sys, time
 pid, fd = pty.fork()
 if pid == 0:
-    os.execv(sys.argv[1], [sys.argv[1], "run", "--cpus", "0.2", "--", "bash", "--norc", "-i"])
+    os.execv(sys.argv[1], [sys.argv[1], "run", "--cpus", "0.2", "--", *sys.argv[3:], "bash", "--norc", "-i"])
 said = b""
 def read_until(word, seconds):
     global said
@@ -266,12 +266,29 @@ def read_until(word, seconds):
             except OSError:
                 break
     return word in said
-os.write(fd, b"n=0; while [ $n -lt 300000 ]; do n=$((n+1)); done; sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; echo ov''er=$?\n")
+os.write(fd, sys.argv[2].encode() + b"; echo ov''er=$?\n")
 assert read_until(b"over=0", 300), said
 os.write(fd, b"exit 7\n")
 _, status = os.waitpid(pid, 0)
 assert os.waitstatus_to_exitcode(status) == 7 and b"topped" not in said and b"ontinued" not in said, (status, said)
 P
+}
+
+cpu_limit_in_a_terminal() {
+    paused_shell "n=0; while [ \$n -lt 300000 ]; do n=\$((n+1)); done; sh -c 'i=0; while [ \$i -lt 300000 ]; do i=\$((i+1)); done'"
+}
+
+# The shell waits for a processor when it is to stop, and for a child in wait(2).
+cpu_limit_in_a_terminal_of_a_busy_machine() {
+    local hogs=() bad=0 i
+    for ((i = 0; i < 4 * $(nproc); i++)); do
+        python3 -c 'while True: pass' &
+        hogs+=($!)
+    done
+    paused_shell "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sh -c 'i=0; while [ \$i -lt 20000 ]; do i=\$((i+1)); done'; done" nice -n 19 || bad=1
+    kill "${hogs[@]}"
+    wait "${hogs[@]}" 2>/dev/null
+    return "$bad"
 }
 
 untrusted_works_for_everybody() {
@@ -438,7 +455,7 @@ many_boxes_at_once() {
 }
 
 for name in exit_statuses background_processes_end daemons_end a_killed_pinfold_takes_the_box_along timeout_ends_everything \
-    timeout_asks_first memory_limit memory_limit_says_so_in_json process_limit cpu_limit cpu_limit_is_kept cpu_limit_under_attack cpu_limit_in_a_terminal untrusted_works_for_everybody output_limit hidden_names_are_held_by_an_overlay open_files_limit \
+    timeout_asks_first memory_limit memory_limit_says_so_in_json process_limit cpu_limit cpu_limit_is_kept cpu_limit_under_attack cpu_limit_in_a_terminal cpu_limit_in_a_terminal_of_a_busy_machine untrusted_works_for_everybody output_limit hidden_names_are_held_by_an_overlay open_files_limit \
     stdin_of_any_size a_file_as_stdin_is_read_from_its_place a_file_the_box_cannot_see_as_stdin a_file_as_stdout_keeps_its_place \
     closed_descriptors refused_descriptors signals_are_forwarded stop_and_continue a_terminal_inside peak_and_cpu_are_reported \
     many_boxes_at_once no_group_is_left; do

@@ -437,6 +437,10 @@ static void names_have_one_plain_spelling(void **state)
                  "/stra\xc3\x9f"
                  "e./ss",
                  9},
+                {"/p/.git/config:", "/p/.git/config", 2},
+                {"/p/.git::$INDEX_ALLOCATION/hooks:x:y/a", "/p/.git/hooks/a", 2},
+                {"/p/.git\\hooks\\post-commit", "/p/.git/hooks/post-commit", 2},
+                {"/p/:/:a/..:", NULL, 2},
                 {"/p/.git\xef\xb8\x8f\xf3\xa0\x81\xa1", "/p/.git", 2},
                 {"/p/\xe2\x80\x8c/.../a.b/x y", NULL, 2},
                 {"/p/\xc3\xa9t\xc3\xa9/\xe6\x97\xa5/\xf0\x9f\x98\x80", NULL, 2},
@@ -455,8 +459,8 @@ static void names_have_one_plain_spelling(void **state)
     /* Never longer, whatever the bytes; and a plain spelling is its own. */
     srandom(1);
     for (int i = 0; i < 200000; i++) {
-        static const char *const parts[] = {"\xc5\xbf", "\xef\xac\x83", "\xe2\x80\x8c",    ".", " ", "a", "/",
-                                            "\xc3",     "\x9f",         "\xf3\xa0\x81\xa1"};
+        static const char *const parts[] = {"\xc5\xbf", "\xef\xac\x83", "\xe2\x80\x8c",     ".", " ", "a", "/",
+                                            "\xc3",     "\x9f",         "\xf3\xa0\x81\xa1", ":", "\\"};
         char path[128] = "/", to[sizeof path], again[sizeof path];
         size_t n, m;
         for (int k = 0; k < 12; k++)

@@ -1,8 +1,8 @@
 /*
  * Names that only the file system takes for guarded ones: where it folds case by Unicode, `.v\u017fcode` opens
- * `.vscode`, and where it has short names, `git~1` opens `.git`. A file system does not say for each directory which spellings it takes
- * (casefold is a flag of a directory, FAT's table an option of the mount), so the first kind is refused everywhere: nobody uses it.
- * git refuses the same (core.protectHFS, core.protectNTFS; CVE-2014-9390).
+ * `.vscode`, where it has short names, `git~1` opens `.git`, and where it has streams, `.git/config:` opens `.git/config`. A file system
+ * does not say for each directory which spellings it takes (casefold is a flag of a directory, FAT's table an option of the mount), so all
+ * but short names are refused everywhere: nobody uses them. git refuses the same (core.protectHFS, core.protectNTFS; CVE-2014-9390).
  */
 #include "guard/inside.h"
 #include "match/spelling.h"
@@ -24,14 +24,15 @@ static bool is_special(const struct rules *r, struct str plain, struct str path)
     return (said_of(r, plain) & ~said_of(r, path)) || rules_decider(r, plain) != rules_decider(r, path);
 }
 
-/* Whether the name may have several spellings: it has bytes beyond ASCII, dots or spaces at an end; *ret_short: or "~1". */
+/* Whether the name may have several spellings: it has bytes beyond ASCII, a colon, a backslash, or dots or spaces at an end; *ret_short: or
+   "~1". */
 static bool is_odd(struct str path, bool *ret_short)
 {
     bool odd = false;
     *ret_short = false;
     for (size_t i = 0; i < path.n; i++) {
         const char c = path.p[i], next = i + 1 < path.n ? path.p[i + 1] : '/';
-        odd |= (unsigned char)c >= 0x80 || ((c == '.' || c == ' ') && next == '/');
+        odd |= (unsigned char)c >= 0x80 || c == ':' || c == '\\' || ((c == '.' || c == ' ') && next == '/');
         *ret_short |= c == '~' && next >= '0' && next <= '9';
     }
     return odd;

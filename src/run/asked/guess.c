@@ -91,24 +91,9 @@ static bool is_permissions(const struct box_result *r, const char *target)
 static void log_late(struct guessing *g, const struct denial *d)
 {
     struct box_result *r = &g->result->box;
-    const struct audit_event event = {.id = r->id,
-                                      .caller_id = r->caller_id,
-                                      .session = r->session,
-                                      .kind = d->kind,
-                                      .action = d->action,
-                                      .target = d->target,
-                                      .rule = d->rule,
-                                      .origin = d->origin,
-                                      .how = d->how,
-                                      .why = d->why,
-                                      .argv = d->argv,
-                                      .host = d->host,
-                                      .pid = d->pid,
-                                      .remedy = d->remedy,
-                                      .no = box_errno_name(d->no),
-                                      .workspace = g->plan->workspace,
-                                      .guess = d->guess,
-                                      .chain = &r->chain};
+    struct audit_event event = denial_event(r, d);
+    event.session = r->session;
+    event.workspace = g->plan->workspace;
     struct denial told = *d;
     told.seen = false; /* the run has no monitor */
     say_denied(g->options, &told, g->result->policy->policy);

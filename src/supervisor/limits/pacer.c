@@ -5,8 +5,9 @@
  *
  * Parents are stopped before their children and continued after them, and each is seen to stop before its children are
  * looked for. So no shell inside, and not pid 1 of the box, ever waits for a child that is stopped while it runs itself:
- * wait(2) reports a stop only as long as it lasts, and nobody takes it for Ctrl-Z. Only what was stopped here is
- * continued: a job that somebody stopped inside stays so.
+ * wait(2) reports a stop only as long as it lasts, and nobody takes it for Ctrl-Z. A parent that a busy machine gives no
+ * processor may be in wait(2), which looks at its children once more before the parent stops: until it has, its children
+ * run, and the next look comes soon. Only what was stopped here is continued: a job that somebody stopped inside stays so.
  *
  * Processor time is from proc_pid_stat(5), in clock ticks, with that of children that somebody waited for. Where nobody
  * does (SIGCHLD ignored) a child's time is lost with it. So what runs at a look and was not there at the one before counts
@@ -33,8 +34,9 @@
 #define PASSES_MAX   16u     /* over the tree, until nothing is found that still runs */
 #define STOPS_IN_US                                                                                                    \
     2000u /* a process that is inside a guarded call stops when that ends; it is not waited for longer */
-/* One that waits for a processor of a busy machine is waited for: it stops before it does anything else. For all of a box together. */
+/* One that waits for a processor of a busy machine is waited for so long at once, all of a box together. */
 #define PATIENCE_US 50000u
+#define AGAIN_US    5000u /* until it, and what is below it, is looked at again */
 
 struct paced {
     int pid;
@@ -72,25 +74,60 @@ static bool has_stopped(char state)
     return state == 'T' || state == 't' || state == 'Z' || state == 'X';
 }
 
-/* One step of the walk: stops `pid`, a child of `parent`, and waits until it stands still. */
-static void pace_stop(void *ctx, int pid, int parent)
+static bool is_paced(const struct limit_pacer *p, int pid, uint64_t born)
 {
-    struct limit_pacer *p = ctx;
-    const struct timespec pause = {.tv_nsec = 50000};
+    for (unsigned i = 0; i < p->n; i++)
+        if (p->stopped[i].pid == pid && p->stopped[i].born == born)
+            return true;
+    return false;
+}
+
+/* Whether what was told to stop waits for a processor to do so; it shows as sleeping if it lost that on the way to sleep. */
+static bool is_late(const struct paced_look *look)
+{
+    return !has_stopped(look->state) && look->state != 'D';
+}
+
+/* Whether `parent` is late: it may be in wait(2). */
+static bool is_below_late(const struct limit_pacer *p, int parent)
+{
     struct paced_look look;
-    auto_fd int fd = sys_pidfd_open(pid, 0);
-    if (fd < 0 || p->n == p->room || !pace_look(pid, &look) || look.parent != parent || has_stopped(look.state) ||
-        sys_pidfd_kill(fd, SIGSTOP) < 0)
-        return;
-    p->stopped[p->n++] = (struct paced){.pid = pid, .born = look.born};
+    return p->late && pace_look(parent, &look) && is_late(&look) && is_paced(p, parent, look.born);
+}
+
+/* Waits until it stands still; false if it waits for a processor longer. */
+static bool pace_wait(struct limit_pacer *p, int pid)
+{
+    const struct timespec pause = {.tv_nsec = 50000};
     const uint64_t began = now_us();
+    struct paced_look look;
     uint64_t waited = 0;
-    while (pace_look(pid, &look) && !has_stopped(look.state) &&
-           (waited <= STOPS_IN_US || (look.state == 'R' && p->waited_us + waited <= PATIENCE_US))) {
+    bool runs;
+    while ((runs = pace_look(pid, &look) && !has_stopped(look.state)) &&
+           (waited <= STOPS_IN_US || (is_late(&look) && p->waited_us + waited <= PATIENCE_US))) {
         (void)nanosleep(&pause, NULL);
         waited = now_us() - began;
     }
     p->waited_us += waited;
+    return !runs || !is_late(&look);
+}
+
+/* One step of the walk: stops `pid`, a child of `parent`. */
+static void pace_stop(void *ctx, int pid, int parent)
+{
+    struct limit_pacer *p = ctx;
+    struct paced_look look;
+    auto_fd int fd = sys_pidfd_open(pid, 0);
+    if (fd < 0 || !pace_look(pid, &look) || look.parent != parent || has_stopped(look.state) ||
+        is_below_late(p, parent))
+        return;
+    if (!is_paced(p, pid, look.born)) {
+        if (p->n == p->room || sys_pidfd_kill(fd, SIGSTOP) < 0)
+            return;
+        p->stopped[p->n++] = (struct paced){.pid = pid, .born = look.born};
+    }
+    if (!pace_wait(p, pid))
+        p->late = true;
 }
 
 void pacer_release(struct limit_pacer *p)
@@ -165,6 +202,7 @@ static void pace_all(struct limit_pacer *p, const struct limit_watcher *box)
 {
     unsigned before = UINT_MAX;
     p->waited_us = 0;
+    p->late = false;
     for (unsigned pass = 0; pass < PASSES_MAX && before != p->n; pass++) {
         before = p->n;
         watcher_walk(box, pace_stop, p);
@@ -193,10 +231,13 @@ void pacer_tick(struct limit_pacer *p, const struct limit_watcher *box, uint64_t
             pace_all(p, box);
     } else if (p->credit_us >= 0) {
         pacer_release(p);
+    } else if (p->late) {
+        pace_all(p, box);
     }
     p->looked_ticks = ticks_now();
     p->idle_us = used || p->n ? p->slice_us : p->idle_us < 4u * p->slice_us ? 2 * p->idle_us : p->idle_us;
-    p->next_us = now + (p->n ? pays_in(p) : p->idle_us);
+    const uint64_t owes = pays_in(p);
+    p->next_us = now + (!p->n ? p->idle_us : p->late && owes > AGAIN_US ? AGAIN_US : owes);
 }
 
 void pacer_end(struct limit_pacer *p)
