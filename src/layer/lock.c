@@ -13,19 +13,6 @@
 #include "base/fd.h"
 #include "sys/fd.h"
 
-#define BOOT_ID "/proc/sys/kernel/random/boot_id"
-
-int layer_boot(char boot[40])
-{
-    auto_fd int fd = openat(AT_FDCWD, BOOT_ID, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, boot, 39);
-    if (n <= 0)
-        return -ENOENT;
-    boot[n] = 0;
-    boot[strcspn(boot, "\n")] = 0;
-    return 0;
-}
-
 int layer_lock_file(int dir)
 {
     return openat(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);

@@ -17,6 +17,7 @@
 
 #define LAYER_DIGITS  16
 #define FEWEST_DIGITS 4
+#define BOOT_ID       "/proc/sys/kernel/random/boot_id"
 
 static const char *record_text(const json_t *record, const char *key, struct arena *mem)
 {
@@ -58,6 +59,17 @@ static bool take_record(const json_t *record, struct arena *mem, struct layer *r
     ret->scope = record_text(record, "scope", mem);
     ret->synced = json_is_true(json_object_get(record, "synced"));
     return ret->workspace && ret->workspace[0] == '/' && ret->since > 0;
+}
+
+int layer_boot(char boot[40])
+{
+    auto_fd int fd = openat(AT_FDCWD, BOOT_ID, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, boot, 39);
+    if (n <= 0)
+        return -ENOENT;
+    boot[n] = 0;
+    boot[strcspn(boot, "\n")] = 0;
+    return 0;
 }
 
 static int64_t clock_ns(clockid_t clock)
