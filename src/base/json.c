@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The length of the valid UTF-8 sequence at the start of `s` (1 to 4), or 0. RFC 3629, section 4. */
 static size_t utf8_sequence(struct str s)
@@ -101,15 +100,13 @@ void utf8_safe(struct buf *out, struct str s)
     }
 }
 
-void utf8_complain(const char *head, const char *format, va_list args)
+void utf8_line(struct buf *out, const char *head, const char *format, va_list args)
 {
     char text[4096];
-    auto_buf struct buf line = BUF(5 * sizeof text);
     (void)vsnprintf(text, sizeof text, format, args);
-    buf_text(&line, head);
-    utf8_safe(&line, str_of(text));
-    buf_char(&line, '\n');
-    (void)!write(2, line.p, line.n);
+    buf_text(out, head);
+    utf8_safe(out, str_of(text));
+    buf_char(out, '\n');
 }
 
 static void newline(struct json *j)

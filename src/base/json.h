@@ -60,6 +60,6 @@ bool utf8_valid(struct str s);
 /* Appends `s` so that a terminal shows it and obeys nothing: control characters (C0, DEL, C1) and invalid UTF-8 as
    \xNN. */
 void utf8_safe(struct buf *out, struct str s);
-/* Writes `head`, then the formatted text as utf8_safe() gives it (names in it may be a box's), as one line to standard
-   error, in one write: lines of several programs do not mix. */
-void utf8_complain(const char *head, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+/* Appends a line for a terminal: `head`, then the formatted text as utf8_safe() gives it (names in it may be a box's). */
+void utf8_line(struct buf *out, const char *head, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));

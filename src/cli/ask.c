@@ -14,10 +14,12 @@
 
 void complain(const char *format, ...)
 {
+    auto_buf struct buf line = BUF(5 * 4096);
     va_list args;
     va_start(args, format);
-    utf8_complain("pinfold: ", format, args);
+    utf8_line(&line, "pinfold: ", format, args);
     va_end(args);
+    (void)!write(2, line.p, line.n); /* one write: lines of several runs do not mix */
 }
 
 void complain_line(const char *line)

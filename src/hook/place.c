@@ -22,10 +22,12 @@ enum { ANCESTORS = 16 };
 
 void hook_say(const char *format, ...)
 {
+    auto_buf struct buf line = BUF(5 * 4096);
     va_list args;
     va_start(args, format);
-    utf8_complain(HOOK_SHELL ": ", format, args);
+    utf8_line(&line, HOOK_SHELL ": ", format, args);
     va_end(args);
+    (void)!write(2, line.p, line.n); /* one write: lines of several runs do not mix */
 }
 
 bool hook_shell_named(const char *name)
