@@ -165,7 +165,7 @@ static void take_signal(struct box *b, const struct signalfd_siginfo *i)
     case SIGQUIT:
         if (b->exec && b->unheard_at == NEVER)
             b->unheard_at = now_us() + UNHEARD_US;
-        /* fall through */
+        __attribute__((fallthrough));
     default:
         box_signal(b, sig, key ? SIGNAL_FOREGROUND : SIGNAL_COMMAND);
     }
