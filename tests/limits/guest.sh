@@ -248,7 +248,9 @@ fi
 chmod +x "$root/init" "$root/second" "$root/command"
 
 (cd "$root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >"$work/initrd"
-accel=${GUEST_ACCEL:-tcg}
+# A kernel patches its own code while its other processors run (static branches). Emulated by a thread each, one of them may execute the
+# half-written instruction, which ends the machine ("Fatal exception in interrupt", seen at sched_clock_idle_wakeup_event): one thread for all.
+accel=${GUEST_ACCEL:-tcg,thread=single}
 cpu=max
 [ "$accel" = kvm ] && cpu=host
 timeout -k 1 "$limit" qemu-system-x86_64 -accel "$accel" -cpu $cpu -M q35 -m "$memory" -smp "$cpus" -nodefaults -no-user-config -display none -no-reboot \

@@ -69,6 +69,19 @@ most egress 3 "$pinfold" run --allow example.org -- true
 "$pinfold" session start s >/root/out 2>&1
 # One for each mask, whose names are dropped (supervisor/fresh.c): while the caller puts the command together, if none was for a second, and
 # when nothing runs in the box any more, which nobody waits for.
-most exec 6 "$pinfold" exec s -- true
+# On a slow machine, where a command takes longer than a second, masks are looked at once more meanwhile: six in any second.
+busiest() { # the most lines of $seen within a second
+    echo "$seen" | awk '/expedited/ {
+        for (i = 1; i <= NF; i++) if ($i ~ /^[0-9]+\.[0-9]+:$/) at[++n] = $i + 0
+        while (n && at[n] - at[first + 1] >= 1) first++
+        if (n - first > most) most = n - first
+    } END { print most + 0 }'
+}
+"$pinfold" exec s -- true >/root/out 2>&1
+sleep 1
+trace "$pinfold" exec s -- true
+[ $ended = 0 ] && [ "$(busiest)" -le 6 ] && ! echo "$seen" | grep synchronize | grep -qv expedited
+say $? exec "status $ended, at most 6 in a second: $seen; $(cat /root/out)"
+echo "# exec: $(echo "$seen" | tr -s ' ' | cut -d ' ' -f 1,5- | sort | uniq -c | tr -s ' ' | tr '\n' ';')"
 "$pinfold" session rm s >/root/out 2>&1
 echo "1..$number"
