@@ -71,8 +71,7 @@ int step_filter(struct runner *r, const struct step *s)
     const struct sock_filter *code = filter_code + f->at;
     if (!(s->a & (FILTER_GUARD | FILTER_READS)))
         return sys_seccomp_filter(code, f->n, 0);
-    int fd =
-        sys_seccomp_filter(code, f->n, SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
+    int fd = sys_seccomp_filter(code, f->n, SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
     if (fd == -EINVAL)
         fd = sys_seccomp_filter(code, f->n, SECCOMP_FILTER_FLAG_NEW_LISTENER);
     if (fd < 0)

@@ -27,8 +27,8 @@ struct serving {
     const struct runner *r;
     int control, signals, proc;
     uint32_t umask, n;
-    uint32_t number; /* of the last command, to be told when nothing runs any more; 0: no need */
-    uint32_t waiting; /* callers */
+    uint32_t number;                 /* of the last command, to be told when nothing runs any more; 0: no need */
+    uint32_t waiting;                /* callers */
     const struct job_image *session; /* of FRAME_SESSION, or NULL */
 };
 
@@ -315,8 +315,7 @@ static void hand_back(int control, int fd, uint32_t stream)
 static long look_at(uint32_t i)
 {
     struct keep_request q;
-    struct iovec v[2] = {{.iov_base = &q, .iov_len = sizeof q},
-                         {.iov_base = image_room, .iov_len = sizeof image_room}};
+    struct iovec v[2] = {{.iov_base = &q, .iov_len = sizeof q}, {.iov_base = image_room, .iov_len = sizeof image_room}};
     struct msghdr m = {.msg_iov = v, .msg_iovlen = 2};
     const struct job_image *j = (const void *)image_room;
     struct timespec now = {0};

@@ -17,9 +17,10 @@ enum { CONTROL_PATIENCE_MS = 10000 };
 int command_refused(unsigned which, struct err *e)
 {
     static const char *const names[] = {"standard input", "standard output", "standard error"};
-    return err_say(e, ERR_REFUSED,
-                   "%s is not a pipe, a socket or a device such as /dev/null; nothing else can be passed into a session",
-                   names[which < 3 ? which : 2]);
+    return err_say(
+        e, ERR_REFUSED,
+        "%s is not a pipe, a socket or a device such as /dev/null; nothing else can be passed into a session",
+        names[which < 3 ? which : 2]);
 }
 
 static int judge(uint32_t flags, const int *fds, unsigned n, struct err *e)

@@ -218,8 +218,14 @@ int sessiond_run(const struct keep_ask *ask, struct err *e)
                           .image = BUF(JOB_MAX_BYTES + 1)};
     struct box_result result = {0};
     int r = begin(&k, e);
-    const struct box_sessiond calls = {
-        .ctx = &k, .begun = begun, .fd = k.epoll, .ready = ready, .next = next_wake, .due = due, .denied = take_denial, .back = ask_back};
+    const struct box_sessiond calls = {.ctx = &k,
+                                       .begun = begun,
+                                       .fd = k.epoll,
+                                       .ready = ready,
+                                       .next = next_wake,
+                                       .due = due,
+                                       .denied = take_denial,
+                                       .back = ask_back};
     if (r == 0)
         r = box_keep(&ask->box, &calls, &k.box, &result, e);
     if (r == 0 && k.report >= 0)

@@ -23,7 +23,7 @@
 
 #define EVERY_US 1000000u
 #define IDLE_US  300u /* more than the end of a command's caller takes, less than the start of the next one */
-#define PART     50u /* at most one of so many parts of the time */
+#define PART     50u  /* at most one of so many parts of the time */
 /* More than a plan has masks, caches and layers; the guard, which reads what a box writes, cannot have them grow. */
 #define MOST 512u
 
