@@ -339,7 +339,7 @@ struct box {
     /* Until then nothing has to be done for what is asked of box_keep_fresh(); 0: there is something. */
     uint64_t idle_until;
     uint64_t idle_look; /* when to do that, as nothing has run since command `commands`; NEVER: not (any more) */
-    uint64_t fresh_at; /* not before: fresh_awake() */
+    uint64_t fresh_at;  /* not before: fresh_awake() */
     uint64_t began, deadline /* timeout, then grace, then the builder's patience */;
     bool timed_out;
     size_t
