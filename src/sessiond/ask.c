@@ -316,10 +316,12 @@ void ask_back(void *ctx, int fd, uint32_t stream)
     struct sessiond *k = ctx;
     struct err e = {0};
     int pid = 0;
-    k->commands--;
-    if (!is_ours(k, fd, &pid)) {
+    if (!command_passed(k, fd) || !is_ours(k, fd, &pid)) {
         (void)close(fd);
-    } else if (stream) {
+        return;
+    }
+    k->commands--;
+    if (stream) {
         answer_refused(fd, &e, command_refused(stream - 1, &e));
         (void)close(fd);
     } else if (!take_message(k, fd, pid, 0)) {

@@ -223,15 +223,35 @@ static bool tell_session(struct sessiond *k)
     return sendmsg(k->control, &m, MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
 }
 
+static bool cookie_of(int fd, uint64_t *ret)
+{
+    socklen_t n = sizeof *ret;
+    return getsockopt(fd, SOL_SOCKET, SO_COOKIE, ret, &n) == 0 && *ret != 0;
+}
+
+bool command_passed(struct sessiond *k, int fd)
+{
+    uint64_t cookie;
+    for (unsigned i = 0; cookie_of(fd, &cookie) && i < PASSED_KNOWN; i++) {
+        if (k->cookies[i] != cookie)
+            continue;
+        k->cookies[i] = 0;
+        return true;
+    }
+    return false;
+}
+
 bool command_pass(struct sessiond *k, int fd, uint64_t looked)
 {
-    if (!k->passes || !k->box || !looked)
+    uint64_t *cookie = &k->cookies[k->next_cookie % PASSED_KNOWN];
+    if (!k->passes || !k->box || !looked || !cookie_of(fd, cookie))
         return false;
     if (!k->passed)
         k->passed = k->passes = tell_session(k);
     const struct frame f = {.kind = FRAME_CALLER, .a = box_keep_command(k->box), .utime_us = looked + FRESH_US};
     if (!k->passed || sys_send_fd(k->control, &f, sizeof f, fd, MSG_DONTWAIT) < 0)
         return false;
+    k->next_cookie++;
     k->commands++;
     return true;
 }

@@ -21,6 +21,7 @@
 #define MAX_ATTACHED    64
 #define MAX_SHELLS      32
 #define SILENT_US       30000000u /* a connection that sends nothing is closed after this time */
+#define PASSED_KNOWN    64u       /* more than pid 1 keeps waiting and has not answered yet */
 #define FRESH_US        20000u /* how long a look at the host's files holds for the connection that it was made for */
 #define NEVER           UINT64_MAX
 
@@ -70,6 +71,9 @@ struct sessiond {
     struct err err;
     /* Whether callers are passed on to pid 1 (command_pass()), and that has been told what their commands get. */
     bool passes, passed;
+    uint64_t cookies
+        [PASSED_KNOWN]; /* SO_COOKIE of the connections that were passed on last, from `next_cookie` on; 0: none */
+    unsigned next_cookie;
 };
 
 uint64_t sessiond_now(void);
@@ -134,6 +138,10 @@ void command_exec(struct sessiond *k, struct session_request *q);
 bool command_may_pass(const struct sessiond *k);
 /* Passes the connection `fd` of a caller on to pid 1, which reads the request; false: that is to be read here. */
 bool command_pass(struct sessiond *k, int fd, uint64_t looked);
+/* Whether this connection, which pid 1 gives back, was passed on to it, and comes back for the first time: pid 1 sees what runs in the box,
+   and what it could make up may not become a request. One that too many others have followed is not known any more; its caller connects
+   again. */
+bool command_passed(struct sessiond *k, int fd);
 /* "standard input" ... of a command's stream that was refused. */
 int command_refused(unsigned which, struct err *e);
 
