@@ -554,7 +554,7 @@ static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena
     g->own_text = ask->text ? ask->text : guard_text();
     g->self_fd = g->token = g->summon = g->children = g->lent = g->mounts_fd = -1;
     g->main = g->leader = true;
-    g->main_pid = sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    g->main_pid = sys_getpid();
     static const struct guard_table nothing = {.mode = GUARD_OFF};
     const struct guard_table *table = (const void *)((const char *)plan + plan->guard_at);
     bool some = plan->guard_bytes >= sizeof *table;

@@ -74,9 +74,8 @@ struct hidden { /* what was at a hidden name */
     int fd;        /* of a directory, O_PATH; -1 */
 };
 struct links { /* a file, and how many of its names this guard made */
-    uint64_t device, inode;
-    int64_t seconds;
-    uint32_t nanoseconds, n; /* n 0: unused entry */
+    struct born is;
+    uint32_t n; /* 0: unused entry */
 };
 struct mask { /* the umask that a process has set */
     int32_t tgid;
@@ -198,6 +197,20 @@ struct hardlink_copy {
 static inline struct str place_path(const struct place *p)
 {
     return (struct str){p->path, p->n};
+}
+/* The last component without a slash behind it; "" of the root. */
+static inline const char *place_bare(const struct place *p)
+{
+    return p->path + p->dir_n + 1;
+}
+static inline struct str place_last(const struct place *p)
+{
+    return (struct str){p->name, p->name_n};
+}
+/* What is there now, a link itself: 0 or -errno. */
+static inline int place_stat(const struct place *p, unsigned mask, struct sys_stat *ret)
+{
+    return sys_stat_at(p->dir, place_bare(p), AT_SYMLINK_NOFOLLOW, mask, ret);
 }
 static inline struct str place_dir(const struct place *p)
 {
@@ -425,6 +438,11 @@ enum proc_way {
 enum proc_way proc_way(struct guard *g, const struct place *p, const struct object *o, int flags);
 int proc_open(struct guard *g, const struct object *o, enum proc_way way, int flags);
 bool proc_is_box(struct guard *g, const struct sys_stat *st); /* in the same file system as the box's /proc */
+/* Runs `run`, which ends by sys_exit(), in a new process with the descriptors of this one, but memory of its own; the stack of `room`
+   bytes is this function's until then. What it exits with as -errno, or -EACCES. */
+int apart_wait(void (*run)(void *), void *arg, char *stack, size_t room);
+/* Opens a namespace of the caller, a name below its /proc/TID/ns, if it is not ours: *ret -1. 0 or -errno. */
+int space_of(struct guard *g, const char *name, int *ret);
 /* Opens with all capabilities of the caller's user namespace; -ENOENT if that is ours. */
 int proc_open_whole(struct guard *g, const struct object *o, int flags);
 /* Opens through a magic link with the caller's rights only. *ret_writes: it is a writable descriptor of the caller. */
@@ -513,6 +531,8 @@ bool verdict_exclusive(const struct guard *g,
                        const struct place *p); /* the place matters to repositories: take the name lock exclusively */
 
 /* born.c */
+struct born born_of(const struct sys_stat *st); /* with SYS_STAT_BORN */
+bool born_same(const struct born *a, const struct born *b);
 void born_add(struct guard *g, const struct sys_stat *st);
 bool born_has(struct guard *g, const struct sys_stat *st);
 struct str places_next(const struct places *all, uint32_t *at); /* from offset *at on; "" at the end */
@@ -607,6 +627,10 @@ void deny_root_map(struct guard *g);
 /* clone and unshare with new namespaces, where the filter does not pass them: told, and -EPERM. */
 int deny_namespace(struct guard *g);
 int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why);
+
+/* Gives pinfold one end of a new pair of sockets, with a frame of this kind, once `n` bytes, perhaps with `fd`, wait for it there:
+   the other end, or -errno; -EPIPE: it takes none. */
+int report_pair(struct guard *g, uint32_t kind, const void *first, size_t n, int fd);
 
 /* rules_told.c: whether the open in text[0] asks for the rules; the answer to it */
 bool rules_told_at(const struct guard *g, int flags);

@@ -129,7 +129,7 @@ int guard_supervise(struct builder *b, int notify, int host_proc, int init)
 static const struct guard_handed *take(int fd)
 {
     struct sys_stat st;
-    if (sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0 || st.size < sizeof(struct guard_handed))
+    if (sys_stat_fd(fd, SYS_STAT_BASIC, &st) < 0 || st.size < sizeof(struct guard_handed))
         return NULL;
     long p = sys_call(SYS_mmap, 0, st.size, 1 /* read */, 2 /* private */, fd, 0);
     if (p < 0 && p > -4096)

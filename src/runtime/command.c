@@ -91,7 +91,7 @@ int command_start(const struct runner *r, const struct job *job, int slave, stru
     if (pid == 0)
         command_child(r, job, slave, o);
     if (o->script)
-        (void)sys_call(SYS_munmap, o->script, o->script_bytes, 0, 0, 0, 0);
+        sys_unmap(o->script, o->script_bytes);
     return pid;
 }
 
@@ -105,7 +105,7 @@ static _Noreturn void terminal_ends(const struct runner *r, int control, const s
 {
     struct job told = *job;
     if (job->of_session)
-        told.session = (int)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+        told.session = sys_getpid();
     if (r->plan->namespaces & CLONE_NEWPID && !job->of_session)
         (void)sys_kill(-1, SIGKILL);
     if (report_exit(control, &told, status, usage) < 0)

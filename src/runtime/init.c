@@ -140,7 +140,7 @@ static void settle_down(struct init_box *b)
         (void)sys_write(b->oom, b->r->oom_text, b->r->oom_bytes);
     sys_drop(&b->oom);
     for (size_t i = 0; i < b->r->n_spare; i++)
-        (void)sys_call(SYS_munmap, b->r->spare[i].at, b->r->spare[i].bytes, 0, 0, 0, 0);
+        sys_unmap(b->r->spare[i].at, b->r->spare[i].bytes);
     b->r->n_spare = 0;
     sys_stack_back(b->r->stack);
 }

@@ -439,7 +439,7 @@ static int copy_layer(struct kept_copy *c, int own_root, const struct kept_recor
     c->veil = own->veil;
     c->depth = 0;
     own_fd int from = sys_openat(own_root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    int e = from < 0 ? from : sys_stat_at(from, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    int e = from < 0 ? from : sys_stat_fd(from, SYS_STAT_BASIC, &st);
     if (e == 0)
         e = sys_mkdirat(c->keep, c->path, st.mode & 07777);
     own_fd int to = e < 0 ? e : sys_openat(c->keep, c->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);

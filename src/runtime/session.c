@@ -210,7 +210,7 @@ static void run_task(struct serving *s, const struct job_image *j, struct arriva
     if (e == 0)
         e = tty ? start_on_terminal(s, &job, &t) : start_plain(s, &job, &t);
     if (pages)
-        (void)sys_call(SYS_munmap, pages, bytes, 0, 0, 0, 0);
+        sys_unmap(pages, bytes);
     if (e < 0) {
         answer(t.reply, FRAME_VERDICT, tty ? WHERE_PTY : WHERE_CHILD, (uint32_t)-e);
         sys_drop(&t.master);
@@ -261,7 +261,7 @@ static void *fetch(int fd, size_t n)
         if (got == -EINTR)
             continue;
         if (got <= 0) {
-            (void)sys_call(SYS_munmap, pages, n, 0, 0, 0, 0);
+            sys_unmap(pages, n);
             return NULL;
         }
         at += (size_t)got;
@@ -287,7 +287,7 @@ static void take_exec(struct serving *s, struct arrival *a)
         run_task(s, j, a, first);
     drop_all(a, first);
     if (fetched)
-        (void)sys_call(SYS_munmap, fetched, a->frame.a, 0, 0, 0, 0);
+        sys_unmap(fetched, a->frame.a);
 }
 
 static void obey_sessiond(struct serving *s)
@@ -401,7 +401,7 @@ _Noreturn void serve_main(const struct runner *r, int control, int signals, int 
 {
     struct serving s = {.r = r, .control = control, .signals = signals, .proc = own_proc(proc), .umask = umask};
     for (size_t i = 0; i < r->n_spare; i++) /* needed only for the start */
-        (void)sys_call(SYS_munmap, r->spare[i].at, r->spare[i].bytes, 0, 0, 0, 0);
+        sys_unmap(r->spare[i].at, r->spare[i].bytes);
     answer(control, FRAME_READY, 0, 0);
     polled[CONTROL] = (struct pollfd){.fd = control, .events = POLLIN};
     polled[SIGNALS] = (struct pollfd){.fd = signals, .events = POLLIN};

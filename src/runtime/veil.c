@@ -57,7 +57,7 @@ static bool component(const char **path, char name[NAME_BYTES])
 static int mkdir_like(const struct runner *r, int at, const char *name, int like, unsigned *ret_mode)
 {
     struct sys_stat st;
-    int e = sys_stat_at(like, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    int e = sys_stat_fd(like, SYS_STAT_BASIC, &st);
     if (e < 0)
         return e;
     *ret_mode = mode_like(r, like, ".", &st) | (r->plan->filter & FILTER_GUARD ? 0 : 0300);

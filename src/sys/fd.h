@@ -49,6 +49,15 @@ static inline int sys_ioctl(int fd, unsigned long what, void *arg)
     return (int)sys_call(SYS_ioctl, fd, what, arg, 0, 0, 0);
 }
 
+/* The beginning of a text of the kernel's, with a NUL: "" where it cannot be read. The length, or -errno. */
+static inline long sys_read_text(int dir, const char *path, char *text, size_t room)
+{
+    own_fd int fd = sys_openat(dir, path, O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? fd : sys_read(fd, text, room - 1);
+    text[n > 0 ? n : 0] = 0;
+    return n;
+}
+
 enum { SYS_OUTQ = 0x5411 }; /* SIOCOUTQ, TIOCOUTQ */
 /* Whether something that was sent on a Unix socket waits for its other end to read it. */
 static inline bool sys_unread(int fd)
@@ -72,6 +81,7 @@ struct sys_entries {
     long n, at; /* in `room` */
     int no;     /* why it ended: -errno, or 0 */
 };
+#define SYS_ENTRIES(fd, buffer) ((struct sys_entries){.dir = (fd), .room = (buffer), .bytes = sizeof(buffer)})
 /* The next entry but "." and "..", valid until the next call; NULL at the end. */
 static inline const struct sys_dirent *sys_next_entry(struct sys_entries *e)
 {

@@ -100,6 +100,11 @@ static inline int sys_stat_at(int dir, const char *path, int flags, unsigned mas
 {
     return (int)sys_call(SYS_statx, dir, path, flags, mask, ret, 0);
 }
+/* Of the object that `fd` is, possibly O_PATH. */
+static inline int sys_stat_fd(int fd, unsigned mask, struct sys_stat *ret)
+{
+    return sys_stat_at(fd, "", AT_EMPTY_PATH, mask, ret);
+}
 /* statfs(2): f_type of file systems that count as layers of an overlay themselves. */
 enum { SYS_OVERLAYFS = 0x794c7630, SYS_ECRYPTFS = 0xf15f };
 /* Those in which a name has other spellings, at least in capitals. */
@@ -231,7 +236,6 @@ static inline int sys_fcntl(int fd, int command, long value)
 {
     return (int)sys_call(SYS_fcntl, fd, command, value, 0, 0, 0);
 }
-/* Bytes of directory records (struct linux_dirent64) put into `records`, 0 at the end. */
 /* inotify(7): a descriptor; and what is told of `path` by it. -errno. */
 static inline int sys_inotify(int flags)
 {
@@ -241,6 +245,7 @@ static inline int sys_inotify_add(int fd, const char *path, uint32_t mask)
 {
     return (int)sys_call(SYS_inotify_add_watch, fd, path, mask, 0, 0, 0);
 }
+/* Bytes of directory records (struct linux_dirent64) put into `records`, 0 at the end. */
 static inline long sys_getdents64(int fd, void *records, size_t room)
 {
     return sys_call(SYS_getdents64, fd, records, room, 0, 0, 0);

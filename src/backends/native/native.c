@@ -190,7 +190,7 @@ static void keep_masks(struct birth *b, const struct start_request *ask)
 static void birth_free(struct birth *b)
 {
     if (b)
-        (void)sys_call(SYS_munmap, b, b->bytes, 0, 0, 0, 0);
+        sys_unmap(b, b->bytes);
 }
 
 /*
@@ -268,7 +268,7 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
     b->ask = ask;
     b->bytes = bytes;
     b->stack = (char *)b + first;
-    b->uid = (uint32_t)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+    b->uid = sys_geteuid();
     b->gid = (uint32_t)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
     builder_begin(&b->builder, plan, (int *)(b + 1));
     builder_ask(&b->builder, ask);

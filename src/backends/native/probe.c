@@ -213,7 +213,7 @@ static int try_namespaces(struct trying ask, struct tried *ret)
     if (pid < 0) {
         ret->clone = pid;
         if (stack)
-            (void)sys_call(SYS_munmap, stack, TRIAL_STACK, 0, 0, 0, 0);
+            sys_unmap(stack, TRIAL_STACK);
         return 0;
     }
     out = close_fd(out);
@@ -222,7 +222,7 @@ static int try_namespaces(struct trying ask, struct tried *ret)
         ;
     sys_shut(pidfd);
     if (stack)
-        (void)sys_call(SYS_munmap, stack, TRIAL_STACK, 0, 0, 0, 0);
+        sys_unmap(stack, TRIAL_STACK);
     return n == (long)sizeof *ret ? 0 : -EIO;
 }
 
@@ -378,7 +378,7 @@ static bool memory_calls_refused(void)
 {
     char from = 0, to = 0;
     const struct iovec here = {&from, 1}, there = {&to, 1};
-    return sys_call(SYS_process_vm_writev, sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0), &here, 1, &there, 1, 0) != 1;
+    return sys_call(SYS_process_vm_writev, sys_getpid(), &here, 1, &there, 1, 0) != 1;
 }
 
 static void judge_landlock_tier(struct facts *f, struct reason r)
@@ -501,7 +501,7 @@ int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *
     int abi = sys_landlock_abi();
     f->engine = "native";
     f->tier = TIER_NAMESPACES;
-    f->uid = (uint32_t)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+    f->uid = sys_geteuid();
     f->gid = (uint32_t)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
     f->can = ALL_FEATURES & ~LIMIT_FEATURES;
     f->landlock_abi = abi > 0 ? abi : 0;

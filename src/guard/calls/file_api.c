@@ -91,7 +91,7 @@ static int mounts(struct guard *g)
 {
     struct buf table = BUF(16u << 20);
     int no = paths_of_plan(g->plan, &table);
-    int fd = no < 0 ? no : (int)sys_call(SYS_memfd_create, "mounts", MFD_CLOEXEC, 0, 0, 0, 0);
+    int fd = no < 0 ? no : sys_memory("mounts");
     for (size_t at = 0; fd >= 0 && at < table.n;) {
         long n = sys_write(fd, table.p + at, table.n - at);
         if (n <= 0)

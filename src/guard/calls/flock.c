@@ -72,7 +72,7 @@ static bool is_signalled(int proc, const char *name)
 
 static int try_lock(int fd, int operation)
 {
-    return (int)sys_call(SYS_flock, fd, operation | LOCK_NB, 0, 0, 0, 0);
+    return sys_flock(fd, operation | LOCK_NB);
 }
 
 static int wait_lock(struct guard *g, int fd, int operation)
@@ -213,7 +213,7 @@ long flock_call(struct guard *g, int fd, int operation)
 {
     struct sys_stat st;
     auto_fd int own = target_fd(g, fd);
-    int no = own < 0 ? own : sys_stat_at(own, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
+    int no = own < 0 ? own : sys_stat_fd(own, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
     if (no == 0)
         no = is_refused(g, own, &st);
     if (no == 0)

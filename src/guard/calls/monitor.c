@@ -328,8 +328,7 @@ static int would_open(struct guard *g, int base, const char *text, int want)
     if (no < 0 || !g->plan->tier)
         return (int)-no;
     auto_fd int fd = sys_openat(base, text, O_PATH | O_CLOEXEC, 0);
-    if (fd < 0 || sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0 ||
-        !(S_ISREG(st.mode) || S_ISDIR(st.mode)))
+    if (fd < 0 || sys_stat_fd(fd, SYS_STAT_BASIC, &st) < 0 || !(S_ISREG(st.mode) || S_ISDIR(st.mode)))
         return 0;
     auto_fd int own = sys_openat(g->self_fd, decimal(room, fd), O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
     return own < 0 ? -own : 0;
@@ -354,7 +353,7 @@ static bool script_look(struct guard *g, int base, const char *text)
     char head[SCRIPT_MAX], room[12];
     struct sys_stat st;
     auto_fd int fd = sys_openat(base, text, O_PATH | O_CLOEXEC, 0);
-    if (fd < 0 || sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0 || !S_ISREG(st.mode))
+    if (fd < 0 || sys_stat_fd(fd, SYS_STAT_BASIC, &st) < 0 || !S_ISREG(st.mode))
         return false;
     auto_fd int own = sys_openat(g->self_fd, decimal(room, fd), O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
     long n = own < 0 ? own : sys_read(own, head, sizeof head - 1);

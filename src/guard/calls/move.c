@@ -115,7 +115,7 @@ static int link_arrived(const struct carrying *c, const struct carried_file *fir
     struct sys_stat st;
     own_fd int fd = sys_openat2(c->top, first->path, O_PATH | O_CLOEXEC, 0,
                                 RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
-    const int no = fd < 0 ? fd : sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    const int no = fd < 0 ? fd : sys_stat_fd(fd, SYS_STAT_BASIC, &st);
     if (no < 0 || !S_ISREG(st.mode) || st.inode != first->is)
         return no < 0 ? no : -ESTALE;
     return sys_linkat(c->g->self_fd, decimal(room, fd), to, name, AT_SYMLINK_FOLLOW);
@@ -164,7 +164,7 @@ static int carry_directory(struct carrying *c, int from_dir, const char *from, i
     const size_t length = c->length;
     struct sys_stat st = {0};
     own_fd int a = depth ? open_below(from_dir, from) : -ENAMETOOLONG;
-    int no = a < 0 ? a : sys_stat_at(a, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    int no = a < 0 ? a : sys_stat_fd(a, SYS_STAT_BASIC, &st);
     if (no == 0)
         no = sys_mkdirat(to_dir, to, 0700);
     const bool made = no == 0;

@@ -16,9 +16,9 @@ static bool has_our_root(struct guard *g)
     struct sys_stat ours, theirs;
     auto_fd int own = sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     auto_fd int root = own < 0 ? own : sys_openat(g->who->proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    return root >= 0 && sys_stat_at(own, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &ours) == 0 &&
-           sys_stat_at(root, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &theirs) == 0 &&
-           ours.mount == theirs.mount && ours.inode == theirs.inode;
+    return root >= 0 && sys_stat_fd(own, SYS_STAT_BASIC | SYS_STAT_MOUNT, &ours) == 0 &&
+           sys_stat_fd(root, SYS_STAT_BASIC | SYS_STAT_MOUNT, &theirs) == 0 && ours.mount == theirs.mount &&
+           ours.inode == theirs.inode;
 }
 
 /* Appends a text of the plan; returns its new offset. */
@@ -68,7 +68,7 @@ static int rules_write(const struct plan_image *p, const struct guard_table *tab
         copy->rules[i].below = copy_text(p, table->rules[i].below, strings, &n);
         copy->rules[i].origin = 0; /* a number of this plan's */
     }
-    (void)sys_call(SYS_munmap, mapped, room, 0, 0, 0, 0);
+    sys_unmap(to, room);
     no = sys_fcntl(fd, 1033 /* F_ADD_SEALS */, SEALS);
     return no < 0 ? no : take_fd(&fd);
 }

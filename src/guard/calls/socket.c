@@ -221,7 +221,7 @@ static void bound_abstract(struct guard *g, int fd)
     a.n = n;
     classify(&a, true);
     struct sys_stat st;
-    if (a.abstract && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) == 0)
+    if (a.abstract && sys_stat_fd(fd, SYS_STAT_BASIC, &st) == 0)
         abstract_add(g, st.inode);
 }
 
@@ -244,9 +244,8 @@ static bool leads_here(struct guard *g, const struct address *a, const struct pl
     if (slash)
         slash[slash == g->text[1]] = 0;
     auto_fd int dir = sys_openat(AT_FDCWD, slash ? g->text[1] : ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    return dir >= 0 && sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &here) == 0 &&
-           sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &there) == 0 && here.inode == there.inode &&
-           here.major == there.major && here.minor == there.minor;
+    return dir >= 0 && sys_stat_fd(dir, SYS_STAT_BASIC, &here) == 0 &&
+           sys_stat_fd(p->dir, SYS_STAT_BASIC, &there) == 0 && sys_same(&here, &there);
 }
 
 /* Binds in the caller's working directory, to which a relative address refers. */
@@ -254,14 +253,14 @@ static int bind_there(struct guard *g, int fd, const struct address *a, const st
 {
     bool relative = a->un.sun_path[0] != '/', held = g->n_holds;
     auto_fd int cwd = relative && !held ? target_dir(g, AT_FDCWD) : -1;
-    if (relative && !held && (cwd < 0 || sys_call(SYS_fchdir, cwd, 0, 0, 0, 0, 0) < 0))
+    if (relative && !held && (cwd < 0 || sys_fchdir(cwd) < 0))
         return cwd < 0 ? cwd : -EACCES;
     held = held || !leads_here(g, a, p);
     if (relative && held)
-        (void)sys_call(SYS_fchdir, g->self_fd, 0, 0, 0, 0, 0);
+        (void)sys_fchdir(g->self_fd);
     int no = held ? bind_held(fd, p) : sys_bind(fd, a->bytes, a->n);
     if (relative)
-        (void)sys_call(SYS_fchdir, g->self_fd, 0, 0, 0, 0, 0);
+        (void)sys_fchdir(g->self_fd);
     if (no < 0)
         return no;
     struct sys_stat st;
@@ -327,8 +326,7 @@ static bool named_socket(struct guard *g, const struct object *o)
             continue;
         memcpy(name, path.p, path.n);
         name[path.n] = 0;
-        if (sys_stat_at(AT_FDCWD, name, 0, SYS_STAT_BASIC, &st) == 0 && st.inode == o->st.inode &&
-            st.major == o->st.major && st.minor == o->st.minor)
+        if (sys_stat_at(AT_FDCWD, name, 0, SYS_STAT_BASIC, &st) == 0 && sys_same(&st, &o->st))
             return true;
     }
     return false;

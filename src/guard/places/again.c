@@ -55,7 +55,7 @@ static int link_open(struct guard *g, int fd, struct sys_stat *st, struct opened
     own_fd int link = sys_openat(g->who->proc, name, O_PATH | O_CLOEXEC, 0);
     if (link < 0)
         return link == -ENOENT ? -EBADF : link;
-    no = sys_stat_at(link, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, st);
+    no = sys_stat_fd(link, SYS_STAT_BASIC | SYS_STAT_MOUNT, st);
     if (no == 0 && (st->inode != was->inode || (!S_ISSOCK(st->mode) && st->mount != was->mount)))
         no = -EBADF; /* exchanged meanwhile */
     return no < 0 ? no : sys_taken(&link);

@@ -122,8 +122,7 @@ static bool same_object(const char *path, const struct sys_stat *st)
 {
     struct sys_stat there;
     auto_fd int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
-    return fd >= 0 && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &there) == 0 && there.inode == st->inode &&
-           there.major == st->major && there.minor == st->minor;
+    return fd >= 0 && sys_stat_fd(fd, SYS_STAT_BASIC, &there) == 0 && sys_same(&there, st);
 }
 
 /* ---- statmount ---- */
@@ -169,7 +168,7 @@ static int inside_asked(struct guard *g, int fd, const char *path, char inside[P
     struct mount_said said;
     uint64_t space = 0;
     auto_fd int ns = sys_openat(g->who->proc, "ns/mnt", O_RDONLY | O_CLOEXEC, 0);
-    if (ns < 0 || sys_stat_at(fd, "", AT_EMPTY_PATH, STAT_MOUNT_UNIQUE, &st) < 0 || !(st.mask & STAT_MOUNT_UNIQUE) ||
+    if (ns < 0 || sys_stat_fd(fd, STAT_MOUNT_UNIQUE, &st) < 0 || !(st.mask & STAT_MOUNT_UNIQUE) ||
         sys_call(SYS_ioctl, ns, NAMESPACE_ID, &space, 0, 0, 0) < 0)
         return -ENOSYS;
     int no = mount_stat(space, st.mount, &said);
@@ -351,7 +350,7 @@ bool nested_is_map(const struct place *p, const struct object *o)
 {
     static const char *const names[] = {"uid_map", "gid_map", "projid_map", "setgroups"};
     struct sys_stat dir; /* the name is the kernel's: nothing is mounted over it */
-    if (!o->proc || o->magic || sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &dir) < 0 ||
+    if (!o->proc || o->magic || sys_stat_fd(p->dir, SYS_STAT_BASIC | SYS_STAT_MOUNT, &dir) < 0 ||
         dir.mount != o->st.mount || dir.major != o->st.major || dir.minor != o->st.minor)
         return false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -365,8 +364,8 @@ int nested_root(struct guard *g)
     struct sys_stat ours, theirs;
     auto_fd int own = g->nested && !g->ours ? sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0) : -1;
     auto_fd int root = own < 0 ? -1 : sys_openat(g->who->proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    if (root < 0 || sys_stat_at(own, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &ours) < 0 ||
-        sys_stat_at(root, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &theirs) < 0 ||
+    if (root < 0 || sys_stat_fd(own, SYS_STAT_BASIC | SYS_STAT_MOUNT, &ours) < 0 ||
+        sys_stat_fd(root, SYS_STAT_BASIC | SYS_STAT_MOUNT, &theirs) < 0 ||
         (ours.mount == theirs.mount && ours.inode == theirs.inode))
         return -1;
     return take_fd(&root);

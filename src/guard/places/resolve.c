@@ -50,8 +50,7 @@ static int place_own(struct place *p, const struct sys_stat *st)
         return 0;
     auto_fd int own =
         sys_openat2(AT_FDCWD, p->dir_n ? p->path : "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
-    if (own < 0 || sys_stat_at(own, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &there) < 0 || there.inode != st->inode ||
-        there.major != st->major || there.minor != st->minor)
+    if (own < 0 || sys_stat_fd(own, SYS_STAT_BASIC, &there) < 0 || !sys_same(&there, st))
         return -EACCES;
     p->seen = p->dir;
     p->dir = take_fd(&own);
@@ -83,7 +82,7 @@ static int directory_path(struct guard *g, struct place *p)
     struct sys_stat st;
     if (reached_path(g, p))
         return 0;
-    int no = sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
+    int no = sys_stat_fd(p->dir, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
     if (no < 0)
         return no;
     if (mount_ours(g, st.mount)) {
@@ -174,7 +173,7 @@ long proc_link(struct guard *g, int dir, const char *name, int link, char *text,
     if (g->ours)
         return -EACCES; /* unknown whose */
     /* PROC_ROOT_INO: the root of a proc file system is inode 1. */
-    if (sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) == 0 && st.inode == 1) {
+    if (sys_stat_fd(dir, SYS_STAT_BASIC, &st) == 0 && st.inode == 1) {
         long n = proc_self(g, &st, name, text, room);
         if (n)
             return n;
@@ -195,7 +194,7 @@ static int walk_step(struct walk *w, const char *name)
     if (fd < 0)
         return fd;
     auto_fd int owned = fd;
-    int no = sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    int no = sys_stat_fd(fd, SYS_STAT_BASIC, &st);
     if (no < 0)
         return no;
     if (S_ISLNK(st.mode)) {
@@ -449,7 +448,7 @@ void object_drop(struct object *o)
 
 static int object_stat(struct guard *g, struct object *o)
 {
-    int no = sys_stat_at(o->fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_BORN | SYS_STAT_MOUNT, &o->st);
+    int no = sys_stat_fd(o->fd, SYS_STAT_BASIC | SYS_STAT_BORN | SYS_STAT_MOUNT, &o->st);
     if (no == 0)
         o->proc = file_system_of(g, o->fd, &o->st) == FS_PROC;
     return no;
@@ -494,12 +493,11 @@ int object_of_fd(struct guard *g, int fd, struct object *ret)
 static int link_allowed(struct place *p, const struct sys_stat *link)
 {
     struct sys_stat dir;
-    if (sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &dir) < 0)
+    if (sys_stat_fd(p->dir, SYS_STAT_BASIC, &dir) < 0)
         return 0;
     if ((dir.mode & (S_ISVTX | S_IWOTH)) != (S_ISVTX | S_IWOTH) || dir.uid == link->uid)
         return 0;
-    long uid = sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
-    return uid == (long)link->uid ? 0 : -EACCES;
+    return sys_geteuid() == link->uid ? 0 : -EACCES;
 }
 
 int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *links)
@@ -512,16 +510,14 @@ int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *li
     const struct rule *rule = link_hidden(g, object_path(o));
     if (rule)
         return deny(g, DENIAL_READ, rule, object_path(o), "a hidden name");
-    char text[PATH_MAX], name[NAME_MAX + 1];
-    memcpy(name, p->name, p->name_n);
-    name[p->name_n] = 0;
-    long n =
-        o->proc ? proc_link(g, p->dir, name, o->fd, text, sizeof text) : sys_readlinkat(o->fd, "", text, sizeof text);
+    char text[PATH_MAX];
+    long n = o->proc ? proc_link(g, p->dir, place_bare(p), o->fd, text, sizeof text)
+                     : sys_readlinkat(o->fd, "", text, sizeof text);
     if (n < 0)
         return (int)n;
     if (n == 0 && o->proc) {
         bool writes;
-        int fd = magic_open(g, p->dir, name, O_PATH | O_CLOEXEC, &writes);
+        int fd = magic_open(g, p->dir, place_bare(p), O_PATH | O_CLOEXEC, &writes);
         if (fd < 0)
             return fd;
         object_drop(o);
@@ -557,29 +553,22 @@ static bool mounted_over(struct guard *g, int dir, const struct sys_stat *st)
 {
     struct sys_stat at;
     return g->nested && !mount_ours(g, st->mount) &&
-           (sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &at) < 0 || at.mount != st->mount);
+           (sys_stat_fd(dir, SYS_STAT_MOUNT, &at) < 0 || at.mount != st->mount);
 }
 
 bool place_mounted(struct guard *g, const struct place *p)
 {
     struct sys_stat st;
-    char name[NAME_MAX + 2];
-    memcpy(name, p->name, p->name_n);
-    name[p->name_n] = 0;
     return g->nested &&
-           sys_stat_at(place_seen(p), name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 &&
+           sys_stat_at(place_seen(p), place_bare(p), AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 &&
            mounted_over(g, place_seen(p), &st);
 }
 
 /* Opens the last component by a name without a slash, so that a link itself can be examined. */
 static int object_at(struct guard *g, const struct place *p, struct object *ret)
 {
-    char name[NAME_MAX + 2] = "."; /* for the root: "/" would be ours */
+    const char *name = p->name_n ? place_bare(p) : "."; /* for the root: "/" would be ours */
     const int dir = place_seen(p);
-    if (p->name_n) {
-        memcpy(name, p->name, p->name_n);
-        name[p->name_n] = 0;
-    }
     *ret = (struct object){.fd = sys_openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0)};
     if (ret->fd < 0)
         return ret->fd;
@@ -628,7 +617,6 @@ bool object_leads(const struct object *o)
     if (!o->n)
         return false;
     auto_fd int fd = sys_openat2(AT_FDCWD, o->path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
-    return fd >= 0 && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 &&
-           st.inode == o->st.inode && st.major == o->st.major && st.minor == o->st.minor &&
+    return fd >= 0 && sys_stat_fd(fd, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 && sys_same(&st, &o->st) &&
            (st.mask & SYS_STAT_MOUNT) && st.mount == o->st.mount;
 }

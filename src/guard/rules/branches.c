@@ -245,18 +245,8 @@ static int wait_answer(struct guard *g, int own, struct moves_answer *ret)
 
 static int ask_checker(struct guard *g, struct moves_answer *ret)
 {
-    const struct frame f = {.kind = FRAME_MOVES};
-    int ends[2];
-    int no = g->report < 0 ? -EPIPE : sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
-    if (no < 0)
-        return no;
-    own_fd int own = ends[0];
-    int theirs = ends[1];
-    if (sys_send(own, g->wanted.lines, g->wanted.n, MSG_DONTWAIT | MSG_NOSIGNAL) != (long)g->wanted.n ||
-        sys_send_fd(g->report, &f, sizeof f, theirs, MSG_DONTWAIT) != sizeof f)
-        no = -EPIPE;
-    theirs = sys_shut(theirs); /* its end is the checker's, or the end of waiting */
-    return no < 0 ? no : wait_answer(g, own, ret);
+    own_fd int own = report_pair(g, FRAME_MOVES, g->wanted.lines, g->wanted.n, -1);
+    return own < 0 ? own : wait_answer(g, own, ret);
 }
 
 int branches_ask(struct guard *g)

@@ -54,7 +54,7 @@ void holds_drop(struct guard *g)
 {
     while (g->n_holds) {
         int fd = g->holds[--g->n_holds].fd;
-        (void)sys_call(SYS_flock, fd, LOCK_UN, 0, 0, 0, 0); /* a child may have inherited it */
+        (void)sys_flock(fd, LOCK_UN); /* a child may have inherited it */
         (void)sys_close(fd);
     }
 }
@@ -67,29 +67,27 @@ void holds_forget(struct guard *g)
 
 /* ---- which directories ---- */
 
+static bool is_held(const struct guard *g, const struct sys_stat *st)
+{
+    for (unsigned i = 0; i < g->n_holds; i++)
+        if (g->holds[i].inode == st->inode && g->holds[i].device == sys_stat_device(st))
+            return true;
+    return false;
+}
+
 static int hold_add(struct guard *g, int fd)
 {
     struct sys_stat st;
     auto_fd int own = fd;
-    int no = own < 0 ? own : sys_stat_at(own, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    int no = own < 0 ? own : sys_stat_fd(own, SYS_STAT_BASIC, &st);
     if (no < 0)
         return no;
-    uint64_t device = (uint64_t)st.major << 32 | st.minor;
-    for (unsigned i = 0; i < g->n_holds; i++)
-        if (g->holds[i].inode == st.inode && g->holds[i].device == device)
-            return 0;
+    if (is_held(g, &st))
+        return 0;
     if (g->n_holds == HOLDS_MAX)
         return -EACCES;
-    g->holds[g->n_holds++] = (struct hold){take_fd(&own), device, st.inode};
+    g->holds[g->n_holds++] = (struct hold){take_fd(&own), sys_stat_device(&st), st.inode};
     return 0;
-}
-
-static bool is_held(const struct guard *g, const struct sys_stat *st)
-{
-    for (unsigned i = 0; i < g->n_holds; i++)
-        if (g->holds[i].inode == st->inode && g->holds[i].device == ((uint64_t)st->major << 32 | st->minor))
-            return true;
-    return false;
 }
 
 /* Whether the name is part of the layout of a repository; `last`: it is the last one of the path. All of these are in rules_gits. */
@@ -187,11 +185,11 @@ static int lock_all(struct guard *g)
     if (g->n_holds > 1)
         qsort(g->holds, g->n_holds, sizeof *g->holds, hold_order);
     for (unsigned i = 0; i < g->n_holds; i++) {
-        int no = (int)sys_call(SYS_flock, g->holds[i].fd, LOCK_EX | LOCK_NB, 0, 0, 0, 0);
+        int no = sys_flock(g->holds[i].fd, LOCK_EX | LOCK_NB);
         if (no == 0)
             continue;
         while (i-- > 0)
-            (void)sys_call(SYS_flock, g->holds[i].fd, LOCK_UN, 0, 0, 0, 0);
+            (void)sys_flock(g->holds[i].fd, LOCK_UN);
         return no;
     }
     return 0;
@@ -294,13 +292,10 @@ static bool has_git(struct str path)
 /* Locks the directory at `from`, if it is one that gets the name `to`. */
 static int hold_moved(struct guard *g, const struct place *from, const struct place *to)
 {
-    char name[NAME_MAX + 2];
     if (!rules_counts(&g->rules, place_path(to)) &&
         (!g->rules.git || (!has_git(place_path(from)) && !has_git(place_path(to)))))
         return 0;
-    memcpy(name, from->name, from->name_n);
-    name[from->name_n] = 0;
-    int no = hold_add(g, sys_openat(from->dir, name, OPEN_HELD, 0));
+    int no = hold_add(g, sys_openat(from->dir, place_bare(from), OPEN_HELD, 0));
     return no == -ENOTDIR || no == -ENOENT || no == -ELOOP ? 0 : no;
 }
 
@@ -331,7 +326,7 @@ bool hold_more(struct guard *g, int dir, const char *name)
         return false;
     int no = 0;
     for (unsigned turn = 0; g->n_holds > before; turn++) {
-        no = (int)sys_call(SYS_flock, g->holds[before].fd, LOCK_EX | LOCK_NB, 0, 0, 0, 0);
+        no = sys_flock(g->holds[before].fd, LOCK_EX | LOCK_NB);
         if ((no != -EWOULDBLOCK && no != -EINTR) || pause_a_moment(g, turn, &until) < 0)
             break;
     }

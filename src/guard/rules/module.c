@@ -82,8 +82,7 @@ static bool is_no_directory(int no)
 static bool scan_record(struct scan *s, int dir, const struct sys_dirent *r, bool skip, unsigned depth)
 {
     struct str name = str_of(r->name);
-    if ((r->type != TYPE_DIRECTORY && r->type != TYPE_UNKNOWN) || str_is(name, ".") || str_is(name, "..") ||
-        (skip && is_own_file(name)))
+    if ((r->type != TYPE_DIRECTORY && r->type != TYPE_UNKNOWN) || (skip && is_own_file(name)))
         return false;
     if (s->left == 0 || depth == 0 || s->n + name.n + 2 > sizeof s->path)
         return true; /* too much to examine */
@@ -107,16 +106,11 @@ static bool scan_directory(struct scan *s, int dir, unsigned depth)
     if (scan_file(s, dir, "config") || scan_file(s, dir, "config.worktree"))
         return true;
     const bool skip = !s->all && git_is_common(dir);
-    long got;
-    while ((got = sys_getdents64(dir, records, sizeof records)) > 0) {
-        for (long at = 0; at < got;) {
-            const struct sys_dirent *r = (const void *)(records + at);
-            at += r->reclen;
-            if (scan_record(s, dir, r, skip, depth))
-                return true;
-        }
-    }
-    return got < 0;
+    struct sys_entries entries = SYS_ENTRIES(dir, records);
+    for (const struct sys_dirent *d; (d = sys_next_entry(&entries));)
+        if (scan_record(s, dir, d, skip, depth))
+            return true;
+    return entries.no < 0;
 }
 
 /* `dir`: or the errno of opening it. */
@@ -306,14 +300,11 @@ static bool has_git_part(struct str path)
 
 bool module_misled(struct guard *g, const struct place *from, const struct place *to)
 {
-    char name[NAME_MAX + 2];
     struct scan s = {.g = g, .wanted = is_misled};
     const bool left = has_git_part(place_path(from)), arrives = has_git_part(place_path(to));
     if (!g->rules.git || (!left && !arrives && str_eq(place_dir(from), place_dir(to))))
         return false;
-    memcpy(name, from->name, from->name_n);
-    name[from->name_n] = 0;
-    auto_fd int dir = sys_openat(from->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    auto_fd int dir = sys_openat(from->dir, place_bare(from), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (dir < 0)
         return !is_no_directory(dir);
     if (!left && arrives) { /* a work tree with submodules in it is then inside a repository */
@@ -326,7 +317,7 @@ bool module_misled(struct guard *g, const struct place *from, const struct place
         s.wanted = is_relative;
         return git_is_common(dir) && scan_file(&s, dir, "config");
     }
-    if (!fold_eq((struct str){from->name, from->name_n}, STR(".git")))
+    if (!fold_eq(place_last(from), STR(".git")))
         return scan_begin(&s, dir, place_path(to));
     auto_fd int modules = sys_openat(dir, "modules", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     auto_buf struct buf path = BUF(PLACE_PATH);

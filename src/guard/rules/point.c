@@ -21,7 +21,7 @@ static bool fits(const struct place *p, const struct rule *rule, bool directory)
 {
     return rule->said->kind == GUARD_RULE_NAME && !(rule->said->flags & GUARD_RULE_ALWAYS) &&
            !(rule_is_git_hooks(rule) && directory) && (!rule_is_git_config(rule) || is_modules(p)) &&
-           !rules_is_marker((struct str){p->name, p->name_n});
+           !rules_is_marker(place_last(p));
 }
 
 /* A command in an inner box, which cannot mount, needs no mount points. */
@@ -60,11 +60,8 @@ static bool is_empty_and_ours(struct guard *g, int dir, const char *name, bool *
 
 bool point_is(struct guard *g, const struct place *p, const struct rule *rule)
 {
-    char name[NAME_MAX + 2];
     bool directory;
-    memcpy(name, p->name, p->name_n);
-    name[p->name_n] = 0;
-    return is_empty_and_ours(g, p->dir, name, &directory) && fits(p, rule, directory);
+    return is_empty_and_ours(g, p->dir, place_bare(p), &directory) && fits(p, rule, directory);
 }
 
 void points_end(struct guard *g)

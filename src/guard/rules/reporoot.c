@@ -32,7 +32,7 @@ static bool speaks_of(struct guard *g, struct str path)
 
 bool reporoot_marks(struct guard *g, const struct place *p)
 {
-    return rules_is_marker((struct str){p->name, p->name_n}) && speaks_of(g, place_path(p));
+    return rules_is_marker(place_last(p)) && speaks_of(g, place_path(p));
 }
 
 static bool is_lost(struct guard *g, struct str directory)
@@ -112,21 +112,17 @@ static bool stands_in(int dir, const char *name)
 static const struct rule *pattern_in(struct guard *g, int dir)
 {
     _Alignas(8) char records[4096];
-    const struct rule *any = NULL;
-    long got;
     auto_fd int fd = sys_openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    while ((got = fd < 0 ? fd : sys_getdents64(fd, records, sizeof records)) > 0) {
-        for (long at = 0; at < got;) {
-            const struct sys_dirent *r = (const void *)(records + at);
-            at += r->reclen;
-            for (size_t i = 0; i < g->rules.n_rooted; i++)
-                if (g->rules.rooted[i].pattern && name_fits(g->rules.rooted[i].parts[0], true, str_of(r->name)))
-                    return &g->rules.rooted[i];
-        }
-    }
-    for (size_t i = 0; got < 0 && got != -ENOENT && !any && i < g->rules.n_rooted; i++)
-        any = g->rules.rooted[i].pattern ? &g->rules.rooted[i] : NULL;
-    return any;
+    struct sys_entries entries = SYS_ENTRIES(fd, records);
+    const struct sys_dirent *d;
+    do {
+        d = fd < 0 ? NULL : sys_next_entry(&entries);
+        const int no = fd < 0 ? fd : entries.no;
+        for (size_t i = 0; (d || (no < 0 && no != -ENOENT)) && i < g->rules.n_rooted; i++)
+            if (g->rules.rooted[i].pattern && (!d || name_fits(g->rules.rooted[i].parts[0], true, str_of(d->name))))
+                return &g->rules.rooted[i];
+    } while (d);
+    return NULL;
 }
 
 /* A name of the list directly in the directory; NULL: none. If given, calls `each` for all of them, including a
@@ -166,10 +162,7 @@ static int lose(struct guard *g, struct str directory, enum denial_action action
 
 int reporoot_marker_leaves(struct guard *g, const struct place *p, enum denial_action action)
 {
-    char name[NAME_MAX + 2];
-    memcpy(name, p->name, p->name_n);
-    name[p->name_n] = 0;
-    const char *const one[] = {name};
+    const char *const one[] = {place_bare(p)};
     return reporoot_marks(g, p) && is_foreign(g, p->dir, one, 1)
                ? lose(g, (struct str){p->path, p->dir_n}, action, place_path(p))
                : 0;
@@ -220,22 +213,17 @@ static int moved_scan(struct moved_scan *s, int dir, unsigned depth)
 {
     _Alignas(8) char records[2048];
     const bool first = depth == MOVED_DEPTH;
-    long got = 0;
-    while (depth && (first || s->left) && (got = sys_getdents64(dir, records, sizeof records)) > 0) {
-        for (long at = 0; at < got;) {
-            const struct sys_dirent *r = (const void *)(records + at);
-            at += r->reclen;
-            const char *const name[] = {r->name};
-            if (first && rules_is_marker(str_of(r->name)) && is_foreign(s->g, dir, name, 1))
-                return lose_scanned(s);
-            if ((r->type != 4 && r->type != 0) || strcmp(r->name, ".") == 0 || strcmp(r->name, "..") == 0)
-                continue; /* not a directory */
-            int no = moved_entry(s, dir, r->name, depth);
-            if (no < 0)
-                return no;
-        }
+    struct sys_entries entries = SYS_ENTRIES(dir, records);
+    for (const struct sys_dirent *d; depth && (first || s->left) && (d = sys_next_entry(&entries));) {
+        const char *const name[] = {d->name};
+        if (first && rules_is_marker(str_of(d->name)) && is_foreign(s->g, dir, name, 1))
+            return lose_scanned(s);
+        const int no =
+            d->type == 4 || d->type == 0 ? moved_entry(s, dir, d->name, depth) : 0; /* a directory, or unknown */
+        if (no < 0)
+            return no;
     }
-    return got < 0 ? lose_scanned(s) : 0;
+    return entries.no < 0 ? lose_scanned(s) : 0;
 }
 
 int reporoot_leaves(struct guard *g, const struct place *p, const struct sys_stat *st)
@@ -245,12 +233,9 @@ int reporoot_leaves(struct guard *g, const struct place *p, const struct sys_sta
     int no = reporoot_marker_leaves(g, p, DENIAL_RENAME);
     if (no < 0 || !S_ISDIR(st->mode) || reporoot_marks(g, p))
         return no;
-    char name[NAME_MAX + 2];
-    memcpy(name, p->name, p->name_n);
-    name[p->name_n] = 0;
     struct moved_scan s = {.g = g, .left = MOVED_ENTRIES, .n = p->n};
     memcpy(s.path, p->path, p->n);
-    auto_fd int dir = sys_openat(p->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    auto_fd int dir = sys_openat(p->dir, place_bare(p), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (dir == -ENOENT || dir == -ENOTDIR || dir == -ELOOP)
         return 0;
     return dir < 0 ? lose_scanned(&s) : moved_scan(&s, dir, MOVED_DEPTH);

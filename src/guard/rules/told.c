@@ -242,8 +242,7 @@ static bool table_is_plain(struct guard *g, int directory, struct str name, stru
     auto_fd int file = sys_openat(directory, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
     if (file == -ENOENT) /* git would not work there */
         return true;
-    if (file < 0 || sys_stat_at(file, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0 || !S_ISREG(st.mode) ||
-        st.size > REFS_BYTES) {
+    if (file < 0 || sys_stat_fd(file, SYS_STAT_BASIC, &st) < 0 || !S_ISREG(st.mode) || st.size > REFS_BYTES) {
         buf_text(what, "a table that is too large to examine, or is not a file");
         return false;
     }
@@ -304,7 +303,7 @@ static void tell_left(struct guard *g, struct ending *e, struct str path)
     struct sys_stat st;
     char text[PATH_MAX];
     auto_fd int fd = sys_openat(AT_FDCWD, path.p, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
-    int no = fd < 0 ? fd : sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    int no = fd < 0 ? fd : sys_stat_fd(fd, SYS_STAT_BASIC, &st);
     if (no < 0) { /* gone, or in a directory that the box has closed */
         e->more += !git_is_nothing(no);
         return;

@@ -81,10 +81,7 @@ static int outside(struct guard *g, enum denial_action action, int fd, struct st
 static bool name_taken(const struct place *p)
 {
     struct sys_stat st;
-    char name[NAME_MAX + 2];
-    memcpy(name, p->name, p->name_n);
-    name[p->name_n] = 0;
-    return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) != -ENOENT;
+    return place_stat(p, SYS_STAT_BASIC, &st) != -ENOENT;
 }
 
 /* For a new name. One that exists is opened as it is (">/dev/null"), or the caller learns that it exists. */
@@ -248,20 +245,6 @@ bool verdict_config(struct guard *g, const struct place *p, const struct rule **
 
 /* ---- what is written in place: .gitmodules, when git checks out a tree, and the first configuration ---- */
 
-static int stat_of(const struct place *p, struct sys_stat *st)
-{
-    char name[NAME_MAX + 2];
-    memcpy(name, p->name, p->name_n);
-    name[p->name_n] = 0;
-    return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, st);
-}
-
-static bool is_absent(const struct place *p)
-{
-    struct sys_stat st;
-    return stat_of(p, &st) == -ENOENT;
-}
-
 bool verdict_in_place(struct guard *g, const struct place *p, int flags, const struct rule **ret_rule)
 {
     if (g->rules.mode != GUARD_STRICT || !p->plain || !verdict_config(g, p, ret_rule))
@@ -271,8 +254,8 @@ bool verdict_in_place(struct guard *g, const struct place *p, int flags, const s
         return *ret_rule || kind == GITCONFIG_INDEX;
     /* git and editors read what they wrote at once: only a new name can make them wait until it is judged. */
     if (kind != GITCONFIG_REPOSITORY)
-        return *ret_rule && flags & O_CREAT && is_absent(p);
-    return flags & O_CREAT && fold_eq((struct str){p->name, p->name_n}, STR("config")) && is_absent(p);
+        return *ret_rule && flags & O_CREAT && !name_taken(p);
+    return flags & O_CREAT && fold_eq(place_last(p), STR("config")) && !name_taken(p);
 }
 
 /* A branch, tag or remote whose short name begins with "-". git creates none, but scripts that pass such a name to git
@@ -322,32 +305,23 @@ static bool has_links(int dir, const char *name, unsigned depth, unsigned *left)
 {
     auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     _Alignas(8) char records[4096];
-    long n = fd < 0 || depth == 0 ? -1 : 0;
-    while (n >= 0 && (n = sys_getdents64(fd, records, sizeof records)) > 0) {
-        for (long at = 0; at < n;) {
-            const struct sys_dirent *r = (const void *)(records + at);
-            struct sys_stat st;
-            at += r->reclen;
-            if (strcmp(r->name, ".") == 0 || strcmp(r->name, "..") == 0 || strcmp(r->name, "objects") == 0)
-                continue;
-            if (--*left == 0 || sys_stat_at(fd, r->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_TYPE, &st) < 0 ||
-                S_ISLNK(st.mode) || (S_ISDIR(st.mode) && has_links(fd, r->name, depth - 1, left)))
-                return true;
-        }
+    struct sys_entries entries = SYS_ENTRIES(fd, records);
+    for (const struct sys_dirent *d; fd >= 0 && depth && (d = sys_next_entry(&entries));) {
+        struct sys_stat st;
+        if (strcmp(d->name, "objects") == 0)
+            continue;
+        if (--*left == 0 || sys_stat_at(fd, d->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_TYPE, &st) < 0 || S_ISLNK(st.mode) ||
+            (S_ISDIR(st.mode) && has_links(fd, d->name, depth - 1, left)))
+            return true;
     }
-    return n < 0;
+    return fd < 0 || depth == 0 || entries.no < 0;
 }
 
 static bool brings_links(struct guard *g, const struct place *from, const struct place *to)
 {
     enum { DEPTH = 16, ENTRIES = 16384 };
     unsigned left = ENTRIES;
-    char name[NAME_MAX + 2];
-    if (!is_of_git(g, place_path(to), true))
-        return false;
-    memcpy(name, from->name, from->name_n);
-    name[from->name_n] = 0;
-    return has_links(from->dir, name, DEPTH, &left);
+    return is_of_git(g, place_path(to), true) && has_links(from->dir, place_bare(from), DEPTH, &left);
 }
 
 /* Temporary names of the guard, and all below: a directory may be on its way to a name that counts. */
@@ -373,16 +347,13 @@ static bool is_hook_sample(struct str path, size_t end, enum made made)
    not judged. */
 static bool is_for_remotes(struct guard *g, const struct place *p)
 {
-    return g->rules.git && g->rules.mode == GUARD_STRICT && holds_remotes((struct str){p->name, p->name_n}) &&
+    return g->rules.git && g->rules.mode == GUARD_STRICT && holds_remotes(place_last(p)) &&
            rules_root(&g->rules, place_path(p)).n && !rules_free(&g->rules, place_path(p)) && git_is_common(p->dir);
 }
 
 static bool brings_remotes(struct guard *g, const struct place *from, const struct place *to)
 {
-    char name[NAME_MAX + 2];
-    memcpy(name, from->name, from->name_n);
-    name[from->name_n] = 0;
-    return is_for_remotes(g, to) && !git_hooks_inert(from->dir, name);
+    return is_for_remotes(g, to) && !git_hooks_inert(from->dir, place_bare(from));
 }
 
 bool verdict_counts(struct guard *g, const struct place *to)
@@ -516,7 +487,7 @@ int verdict_linked(struct guard *g, const struct place *p, const struct place *m
     if (module_behind(g, p, moved))
         return deny(g, DENIAL_LINK, NULL, place_path(p), SUBMODULE);
     /* A directory that moved: another box may have made one in it meanwhile. */
-    return moved && stat_of(p, &st) == 0 && S_ISDIR(st.mode) && brings_links(g, p, p)
+    return moved && place_stat(p, SYS_STAT_BASIC, &st) == 0 && S_ISDIR(st.mode) && brings_links(g, p, p)
                ? deny(g, DENIAL_LINK, NULL, place_path(p), GIT_LINK)
                : 0;
 }
@@ -783,15 +754,6 @@ static int verdict_arrives(struct guard *g, const struct place *from, const stru
     return verdict_contents(g, from, to, "the directory contains what would be a guarded name there");
 }
 
-static bool is_nothing_at(const struct place *p)
-{
-    char name[NAME_MAX + 2];
-    struct sys_stat st;
-    memcpy(name, p->name, p->name_n);
-    name[p->name_n] = 0;
-    return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT;
-}
-
 int verdict_arrived(struct guard *g, const struct place *to)
 {
     const struct place from = *to; /* a new place: it has arrived, and was not there before */
@@ -803,15 +765,14 @@ static bool same_mount(const struct guard *g, const struct place *a, const struc
     struct sys_stat x, y;
     if (!g->nested && str_eq(place_dir(a), place_dir(b)))
         return true; /* nothing can be mounted over it */
-    return sys_stat_at(a->dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &x) == 0 &&
-           sys_stat_at(b->dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &y) == 0 && x.mount == y.mount;
+    return sys_stat_fd(a->dir, SYS_STAT_MOUNT, &x) == 0 && sys_stat_fd(b->dir, SYS_STAT_MOUNT, &y) == 0 &&
+           x.mount == y.mount;
 }
 
 int verdict_rename(struct guard *g, const struct place *from, const struct place *to, unsigned flags,
                    struct sys_stat *ret)
 {
     struct sys_stat st, other = {.mode = S_IFREG};
-    char name[NAME_MAX + 2];
     g->birth = false;
     if (!from->plain || !to->plain)
         return 0; /* EBUSY */
@@ -819,9 +780,7 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
         return -EROFS;
     if (place_mounted(g, from) || place_mounted(g, to))
         return -EBUSY;
-    memcpy(name, from->name, from->name_n);
-    name[from->name_n] = 0;
-    int no = sys_stat_at(from->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
+    int no = place_stat(from, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
     if (no < 0)
         return no;
     *ret = st;
@@ -835,9 +794,7 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
         return same_mount(g, from, to) ? outside(g, DENIAL_RENAME, beyond->dir, place_path(beyond)) : -EXDEV;
     bool exchange = flags & RENAME_EXCHANGE;
     if (exchange) {
-        memcpy(name, to->name, to->name_n);
-        name[to->name_n] = 0;
-        no = sys_stat_at(to->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &other);
+        no = place_stat(to, SYS_STAT_BASIC | SYS_STAT_BORN, &other);
         if (no == 0)
             no = verdict_leaves(g, to, &other);
         if (no == 0)
@@ -845,7 +802,7 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
         if (no < 0)
             return no;
     }
-    bool replaces = flags == 0 || (flags == RENAME_NOREPLACE && is_nothing_at(to));
+    bool replaces = flags == 0 || (flags == RENAME_NOREPLACE && !name_taken(to));
     return verdict_arrives(g, from, to, &st, replaces);
 }
 
