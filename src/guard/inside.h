@@ -332,11 +332,15 @@ int pid_of_init(const struct guard *g);               /* as the guard's /proc ha
 int target_status(struct guard *g, struct target *t); /* fills tgid, box ids, umask */
 /* Its command line, words with their NULs, as it says itself; how many bytes. */
 uint32_t target_line(struct guard *g, char to[DENIAL_ARGV]);
-uint32_t target_session(struct guard *g);        /* its session (setsid(2)) now, in the box's numbering; 0: unknown */
-#define CAP_ADMIN 21                             /* CAP_SYS_ADMIN */
-int target_caps(struct guard *g, uint64_t *ret); /* its effective capabilities, in its own user namespace */
-int target_umask(struct guard *g);               /* sets our umask to the caller's */
-void target_mask_set(struct guard *g, uint32_t mask);                 /* the caller is about to set it */
+uint32_t target_session(struct guard *g); /* its session (setsid(2)) now, in the box's numbering; 0: unknown */
+/* Signals that wait for a process and that it does not block, by the `status` of it in `dir`; all, if that cannot be read. */
+uint64_t signals_waiting(int dir, const char *status);
+/* Who traces the process of this directory, in its own numbers, and whether that has stopped it. */
+int32_t stopped_by(int proc, bool *ret_stopped);
+#define CAP_ADMIN 21                                  /* CAP_SYS_ADMIN */
+int target_caps(struct guard *g, uint64_t *ret);      /* its effective capabilities, in its own user namespace */
+int target_umask(struct guard *g);                    /* sets our umask to the caller's */
+void target_mask_set(struct guard *g, uint32_t mask); /* the caller is about to set it */
 int target_string(struct guard *g, uint64_t at, char text[PATH_MAX]); /* length, -EFAULT, -ENAMETOOLONG */
 /* 0, -EFAULT, or nobody waits for the answer any more */
 int target_bytes(struct guard *g, uint64_t at, void *bytes, size_t n);
@@ -692,8 +696,6 @@ void monitor_end(struct guard *g); /* tells how often what was told has happened
 
 /* quiet.c: whether a call that continues (monitor_only()) has nothing to be told of. */
 bool quiet_call(struct guard *g);
-/* Whether a path of /proc leads out of it again: "..", root, cwd, or beyond a descriptor. */
-bool proc_leaves(const char *text);
 bool quiet_masked(const struct guard *g, const char *path, size_t n, bool *ret_clear);
 /* What the call names, nothing, was found to be at `path`; `clear` as quiet_masked() has said. */
 void quiet_keep(struct guard *g, int dir, const char *text, const char *path, bool clear);

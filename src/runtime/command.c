@@ -60,9 +60,7 @@ bool counts_network_tries(const char *text)
 static bool looked_for_network(void)
 {
     char text[4096];
-    own_fd int fd = sys_openat(AT_FDCWD, "/proc/net/snmp", O_RDONLY | O_CLOEXEC, 0);
-    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
-    text[n < 0 ? 0 : n] = 0;
+    (void)sys_read_text(AT_FDCWD, "/proc/net/snmp", text, sizeof text);
     return counts_network_tries(text);
 }
 

@@ -392,9 +392,7 @@ static unsigned children(int pid, struct pollfd *ret, unsigned most)
     char path[64], text[512], *at = text, *end;
     unsigned n = 0;
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
-    own_fd int fd = sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-    long got = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
-    text[got > 0 ? got : 0] = 0;
+    (void)sys_read_text(AT_FDCWD, path, text, sizeof text);
     for (long child; n < most && (child = strtol(at, &end, 10)) > 0; at = end) {
         ret[n] = (struct pollfd){.fd = sys_pidfd_open((int)child, 0), .events = POLLIN};
         n += ret[n].fd >= 0;

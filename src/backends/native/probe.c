@@ -232,12 +232,7 @@ static int try_namespaces(struct trying ask, struct tried *ret)
 static long read_switch(const char *path)
 {
     char text[32];
-    auto_fd int fd = sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
-    if (n <= 0)
-        return -1;
-    text[n] = 0;
-    return strtol(text, NULL, 10);
+    return sys_read_text(AT_FDCWD, path, text, sizeof text) <= 0 ? -1 : strtol(text, NULL, 10);
 }
 
 struct reason {

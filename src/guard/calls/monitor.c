@@ -19,7 +19,9 @@
 #include <string.h>
 #include <sys/un.h>
 #include "base/fd.h"
+#include "guard/calls/table.h"
 #include "guard/inside.h"
+#include "match/proctext.h"
 #include "runtime/notified.h"
 #include "protocol/filter_names.h"
 #include "sys/socket.h"
@@ -81,31 +83,17 @@ struct performed {
     signed char dir, path;
     uint8_t action; /* enum denial_action */
 };
+#define X(call, perform, dir, path, action, expects) {SYS_##call, dir, path, action},
 static const struct performed performed[] = {
-    {SYS_openat, 0, 1, DENIAL_WRITE},         {SYS_mkdirat, 0, 1, DENIAL_CREATE},
-    {SYS_mknodat, 0, 1, DENIAL_CREATE},       {SYS_symlinkat, 1, 2, DENIAL_CREATE},
-    {SYS_linkat, 2, 3, DENIAL_LINK},          {SYS_unlinkat, 0, 1, DENIAL_REMOVE},
-    {SYS_renameat2, 2, 3, DENIAL_RENAME},     {SYS_renameat2, 0, 1, DENIAL_REMOVE},
-    {SYS_truncate, -1, 0, DENIAL_WRITE},      {SYS_fchmodat, 0, 1, DENIAL_CHANGE},
-    {SYS_fchmod, 0, -1, DENIAL_CHANGE},       {SYS_fchownat, 0, 1, DENIAL_OWNER},
-    {SYS_fchown, 0, -1, DENIAL_OWNER},        {SYS_utimensat, 0, 1, DENIAL_CHANGE},
-    {SYS_setxattr, -1, 0, DENIAL_CHANGE},     {SYS_lsetxattr, -1, 0, DENIAL_CHANGE},
-    {SYS_fsetxattr, 0, -1, DENIAL_CHANGE},    {SYS_removexattr, -1, 0, DENIAL_CHANGE},
-    {SYS_lremovexattr, -1, 0, DENIAL_CHANGE}, {SYS_fremovexattr, 0, -1, DENIAL_CHANGE},
-#ifdef SYS_renameat
-    {SYS_renameat, 2, 3, DENIAL_RENAME},      {SYS_renameat, 0, 1, DENIAL_REMOVE},
-#endif
-#if defined __x86_64__
-    {SYS_open, -1, 0, DENIAL_WRITE},          {SYS_creat, -1, 0, DENIAL_WRITE},
-    {SYS_mkdir, -1, 0, DENIAL_CREATE},        {SYS_mknod, -1, 0, DENIAL_CREATE},
-    {SYS_symlink, -1, 1, DENIAL_CREATE},      {SYS_link, -1, 1, DENIAL_LINK},
-    {SYS_unlink, -1, 0, DENIAL_REMOVE},       {SYS_rmdir, -1, 0, DENIAL_REMOVE},
-    {SYS_rename, -1, 1, DENIAL_RENAME},       {SYS_rename, -1, 0, DENIAL_REMOVE},
-    {SYS_chmod, -1, 0, DENIAL_CHANGE},        {SYS_chown, -1, 0, DENIAL_OWNER},
-    {SYS_lchown, -1, 0, DENIAL_OWNER},        {SYS_utime, -1, 0, DENIAL_CHANGE},
-    {SYS_utimes, -1, 0, DENIAL_CHANGE},       {SYS_futimesat, 0, 1, DENIAL_CHANGE},
+    GUARD_CALLS(X)
+    /* What a rename moves. */
+    {SYS_renameat, 0, 1, DENIAL_REMOVE},
+    {SYS_renameat2, 0, 1, DENIAL_REMOVE},
+#ifdef SYS_rename
+    {SYS_rename, -1, 0, DENIAL_REMOVE},
 #endif
 };
+#undef X
 
 /* ---- telling ---- */
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include "base/fd.h"
 #include "guard/inside.h"
+#include "sys/fd.h"
 
 #define WRITES (O_WRONLY | O_RDWR | O_TRUNC)
 
@@ -55,11 +56,7 @@ static long give(struct guard *g, int *fd, int flags, const struct place *create
 static int open_terminal(struct guard *g, int flags)
 {
     char text[1024], path[32];
-    auto_fd int fd = sys_openat(g->who->proc, "stat", O_RDONLY | O_CLOEXEC, 0);
-    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
-    if (n <= 0)
-        return -ENXIO;
-    text[n] = 0;
+    (void)sys_read_text(g->who->proc, "stat", text, sizeof text);
     const char *p = strrchr(text, ')');
     int tty = 0;
     if (!p || sscanf(p + 1, " %*c %*d %*d %*d %d", &tty) != 1 || tty == 0)

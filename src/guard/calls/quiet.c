@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "guard/inside.h"
+#include "match/proctext.h"
 
 #define KEPT_MS 10000 /* the host may change where a directory's name leads */
 #define NEAR    4     /* entries that a text may be in */
@@ -179,20 +180,6 @@ static void know(struct guard *g, uint64_t sum, const char *text)
 }
 
 /* ---- the call ---- */
-
-bool proc_leaves(const char *text)
-{
-    if (strncmp(text, "/proc/", 6) != 0)
-        return false;
-    for (const char *at = text + 6; *at; at += strspn(at, "/")) {
-        const size_t n = strcspn(at, "/");
-        if (n == 0 || (n == 2 && memcmp(at, "..", 2) == 0) || (n == 4 && memcmp(at, "root", 4) == 0) ||
-            (n == 3 && memcmp(at, "cwd", 3) == 0) || (n == 2 && memcmp(at, "fd/", 3) == 0 && strchr(at + 3, '/')))
-            return true;
-        at += n;
-    }
-    return false;
-}
 
 /* Whether there is nothing to tell of an access to the path in text[0]. The caller's directory is reached through its links in /proc. */
 static bool is_quiet(struct guard *g, int dir, int n, int want, bool exec)

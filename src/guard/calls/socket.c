@@ -22,6 +22,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "guard/inside.h"
+#include "match/proctext.h"
 #include "sys/socket.h"
 
 #define NEW_NETWORK 0x40000000u /* CLONE_NEWNET */
@@ -116,36 +117,6 @@ static int unix_table(struct guard *g, struct buf *to)
     return n < 0 ? (int)n : buf_ok(to) ? 0 : -EFBIG;
 }
 
-struct unix_socket { /* a line of the table */
-    uint64_t inode;
-    bool listens, connected;
-    int type;
-};
-
-/* "0000: REFS PROTOCOL FLAGS TYPE STATE INODE NAME": returns what follows the inode. */
-static struct str unix_line(struct str line, struct unix_socket *ret)
-{
-    enum { FLAGS = 3, TYPE, STATE, INODE, LISTENS = 1 << 16, UNCONNECTED = 1 };
-    char word[24];
-    for (int at = 0; at <= INODE; at++) {
-        while (line.n && line.p[0] == ' ')
-            line = str_skip(line, 1);
-        size_t n = 0;
-        while (n < line.n && line.p[n] != ' ')
-            n++;
-        (void)snprintf(word, sizeof word, "%.*s", (int)n, line.p);
-        line = str_skip(line, n);
-        if (at == FLAGS)
-            ret->listens = strtoul(word, NULL, 16) & LISTENS;
-        else if (at == TYPE)
-            ret->type = (int)strtoul(word, NULL, 16);
-        else if (at == STATE)
-            ret->connected = strtoul(word, NULL, 16) != UNCONNECTED;
-    }
-    ret->inode = strtoull(word, NULL, 10);
-    return str_skip(line, line.n > 0);
-}
-
 /* Whether the present socket of this name was bound in the box: the name may belong to another by now. The table shows
    NUL as @, so two names may look alike: then both must be ours. */
 static bool abstract_ours(struct guard *g, const struct address *a)
@@ -159,8 +130,8 @@ static bool abstract_ours(struct guard *g, const struct address *a)
     if (unix_table(g, &table) < 0)
         others = true;
     for (struct str rest = buf_view(&table); rest.n && !others;) {
-        struct unix_socket one = {0};
-        if (!str_eq(unix_line(str_until(&rest, '\n'), &one), name))
+        const struct proc_socket one = proc_socket_line(str_until(&rest, '\n'));
+        if (!str_eq(one.name, name))
             continue;
         if (abstract_has(g, one.inode))
             ours = true;
@@ -182,9 +153,8 @@ static int socket_like(struct guard *g, int fd)
     if (no == 0)
         no = unix_table(g, &table);
     for (struct str rest = buf_view(&table); no == 0 && rest.n && !type;) {
-        struct unix_socket one = {0};
-        struct str name = unix_line(str_until(&rest, '\n'), &one);
-        if (one.inode == inode && !name.n && !one.listens && !one.connected)
+        const struct proc_socket one = proc_socket_line(str_until(&rest, '\n'));
+        if (one.inode == inode && !one.name.n && !one.listens && !one.connected)
             type = one.type;
     }
     buf_free(&table);

@@ -30,11 +30,9 @@ static int opened_read(struct guard *g, int fd, struct opened *ret)
 {
     char name[32], text[512];
     (void)snprintf(name, sizeof name, "fdinfo/%d", fd);
-    auto_fd int info = sys_openat(g->who->proc, name, O_RDONLY | O_CLOEXEC, 0);
-    long n = info < 0 ? info : sys_read(info, text, sizeof text - 1);
+    const long n = sys_read_text(g->who->proc, name, text, sizeof text);
     if (n < 0)
         return n == -ENOENT ? -EBADF : (int)n;
-    text[n] = 0;
     const char *flags = strstr(text, "flags:\t"), *mount = strstr(text, "\nmnt_id:\t"),
                *inode = strstr(text, "\nino:\t");
     if (!flags || !mount || !inode)

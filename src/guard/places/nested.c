@@ -25,57 +25,9 @@
 #include <string.h>
 #include "base/fd.h"
 #include "guard/inside.h"
+#include "match/proctext.h"
 
 enum { MOUNTS_TEXT = 1 << 20, MQUEUE_MAGIC = 0x19800202 };
-
-/* The fields of a mountinfo line that matter. Texts are decoded in place. */
-struct line {
-    uint64_t id;
-    unsigned major, minor;
-    char *root, *at;
-};
-
-static char *next_word(char **p)
-{
-    char *word = *p;
-    while (**p && **p != ' ' && **p != '\n')
-        ++*p;
-    if (**p)
-        *(*p)++ = 0;
-    return word;
-}
-
-/* Decodes \040 and the like: proc_pid_mountinfo(5). */
-static char *decoded(char *text)
-{
-    char *to = text;
-    for (const char *p = text; *p;) {
-        if (p[0] == '\\' && p[1] >= '0' && p[1] <= '3' && p[2] && p[3]) {
-            *to++ = (char)((p[1] - '0') * 64 + (p[2] - '0') * 8 + (p[3] - '0'));
-            p += 4;
-        } else {
-            *to++ = *p++;
-        }
-    }
-    *to = 0;
-    return text;
-}
-
-static bool next_line(char **text, struct line *ret)
-{
-    char *p = *text, *end = strchr(p, '\n');
-    if (!end)
-        return false;
-    *end = 0;
-    *text = end + 1;
-    ret->id = strtoull(next_word(&p), NULL, 10);
-    (void)next_word(&p);
-    if (sscanf(next_word(&p), "%u:%u", &ret->major, &ret->minor) != 2)
-        return false;
-    ret->root = decoded(next_word(&p));
-    ret->at = decoded(next_word(&p));
-    return true;
-}
 
 /* All of a mountinfo; malloc()ed, or NULL. */
 static char *mountinfo(int proc, const char *name)
@@ -182,9 +134,9 @@ static int inside_asked(struct guard *g, int fd, const char *path, char inside[P
 static bool inside_read(struct guard *g, uint64_t id, const char *path, char inside[PLACE_PATH])
 {
     char *theirs = mountinfo(g->who->proc, "mountinfo"), *at = theirs;
-    struct line l;
+    struct proc_mount l;
     bool found = false;
-    while (at && !found && next_line(&at, &l)) {
+    while (at && !found && proc_next_mount(&at, &l)) {
         const char *rest = l.id == id ? nested_below(path, l.at) : NULL;
         found = rest && joined(inside, l.root, rest);
     }
@@ -235,8 +187,8 @@ static bool shown_ask(struct guard *g)
 static void shown_read(struct guard *g)
 {
     char *ours = mountinfo(g->host_proc, "self/mountinfo"), *at = ours;
-    struct line l;
-    while (at && next_line(&at, &l))
+    struct proc_mount l;
+    while (at && proc_next_mount(&at, &l))
         (void)shown_add(g, l.major, l.minor, l.root, l.at);
     free(ours);
 }

@@ -15,7 +15,6 @@
  * another namespace shows the same numbers). Elsewhere the caller may have made the path with bind mounts; there it can
  * at most mean the caller itself, and then the file is opened in the guard's own directory of the caller.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <linux/magic.h>
 #include <sched.h>
@@ -24,6 +23,7 @@
 #include <string.h>
 #include "base/fd.h"
 #include "guard/inside.h"
+#include "match/proctext.h"
 #include "sys/caps.h"
 #include "sys/fd.h"
 #include "sys/process.h"
@@ -143,20 +143,6 @@ int proc_open_whole(struct guard *g, const struct object *o, int flags)
 
 /* ---- owners of files ---- */
 
-/* Files that every process may read for every other, ptrace(2) or not. */
-static bool is_public(struct str name)
-{
-    static const char *const names[] = {
-        "status",     "stat",       "statm",     "comm",     "cmdline",   "mountinfo",     "mounts",
-        "mountstats", "cgroup",     "limits",    "oom_adj",  "oom_score", "oom_score_adj", "uid_map",
-        "gid_map",    "projid_map", "setgroups", "loginuid", "sessionid", "sched",         "schedstat",
-        "cpuset",     "net",        "task",      "attr",     "autogroup"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (str_is(name, names[i]))
-            return true;
-    return false;
-}
-
 /* The device of the box's /proc; 0: it has none. */
 static uint64_t box_proc(struct guard *g)
 {
@@ -175,23 +161,6 @@ static uint64_t box_proc(struct guard *g)
 bool proc_is_box(struct guard *g, const struct sys_stat *st)
 {
     return box_proc(g) == sys_stat_device(st);
-}
-
-/* The number after "/proc/", 0 if none; *ret_rest is what follows it. */
-static int number_of(struct str path, struct str *ret_rest)
-{
-    long n = 0;
-    *ret_rest = (struct str){0};
-    if (!str_starts(path, STR("/proc/")))
-        return 0;
-    struct str rest = str_skip(path, 6), word = str_until(&rest, '/');
-    for (size_t i = 0; i < word.n; i++) {
-        if (!isdigit((unsigned char)word.p[i]) || n > INT_MAX / 16)
-            return 0;
-        n = n * 10 + word.p[i] - '0';
-    }
-    *ret_rest = rest;
-    return (int)n;
 }
 
 static bool is_callers(struct guard *g, int box_number)
@@ -228,13 +197,9 @@ static bool is_pinfold(const struct guard *g, int number)
 /* Whether the caller traces the process of this directory, according to the directory itself, in the box's numbers. */
 static bool is_traced(struct guard *g, int dir)
 {
-    char text[4096];
-    struct target *t = g->who;
-    auto_fd int fd = sys_openat(dir, "status", O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
-    text[n > 0 ? n : 0] = 0;
-    const char *tracer = strstr(text, "\nTracerPid:\t");
-    long number = tracer ? strtol(tracer + 12, NULL, 10) : 0;
+    bool stopped;
+    const struct target *t = g->who;
+    const int32_t number = stopped_by(dir, &stopped);
     return number > 0 && (number == t->box_tgid || number == t->box_tid) && !running_closed(g, dir);
 }
 
@@ -247,9 +212,9 @@ enum proc_way proc_way(struct guard *g, const struct place *p, const struct obje
                        dir.mount == o->st.mount && dir.major == o->st.major && dir.minor == o->st.minor;
     struct str name = named ? (struct str){p->name, p->name_n} : (struct str){0}, rest;
     if (!proc_is_box(g, &o->st) || !(o->placed || mount_ours(g, o->st.mount)))
-        return S_ISDIR(o->st.mode) || (!writes && is_public(name)) ? PROC_HERE : PROC_APART;
+        return S_ISDIR(o->st.mode) || (!writes && proc_is_public(name)) ? PROC_HERE : PROC_APART;
     struct str path = object_path(o);
-    int number = number_of(path, &rest);
+    int number = proc_path_number(path, &rest);
     if (!number)
         return str_starts(path, STR("/proc/")) || str_is(path, "/proc") ? PROC_HERE : PROC_APART;
     if (is_callers(g, number))
@@ -259,7 +224,7 @@ enum proc_way proc_way(struct guard *g, const struct place *p, const struct obje
         (void)str_until(&rest, '/');
         first = str_until(&rest, '/');
     }
-    if (!first.n || is_public(first))
+    if (!first.n || proc_is_public(first))
         return is_pinfold(g, number) && writes ? PROC_APART : PROC_HERE;
     if (str_is(first, "mem")) /* for its tracer; the guard is an ancestor of all */
         return named && str_is(name, "mem") && is_traced(g, p->dir) ? PROC_HERE : PROC_CLOSED;
@@ -327,7 +292,7 @@ static int whose_directory(struct guard *g, int dir, struct whose *w)
     if (!w->ours && w->same && nested_path(g, dir, &st, w->path, &w->n) < 0)
         return -EACCES;
     w->path[w->n] = 0;
-    w->number = w->same ? number_of((struct str){w->path, w->n}, &rest) : 0;
+    w->number = w->same ? proc_path_number((struct str){w->path, w->n}, &rest) : 0;
     w->own = w->same ? w->number && is_callers(g, w->number) : may_be_caller(g, w->path);
     return 0;
 }

@@ -208,22 +208,11 @@ int branches_arrive(struct guard *g, const struct place *from, const struct plac
 
 /* ---- asking ---- */
 
-static uint64_t signals_in(const char *status, const char *label)
-{
-    const char *at = strstr(status, label);
-    return at ? strtoull(at + strlen(label), NULL, 16) : 0;
-}
-
 /* Whether somebody wants the caller to end, by a signal that it gets once it has its answer. */
 static bool is_interrupted(struct guard *g)
 {
     const uint64_t ends = 1ull << (SIGINT - 1) | 1ull << (SIGTERM - 1) | 1ull << (SIGQUIT - 1) | 1ull << (SIGHUP - 1);
-    char status[4096];
-    own_fd int fd = sys_openat(g->who->proc, "status", O_RDONLY | O_CLOEXEC, 0);
-    const long n = fd < 0 ? fd : sys_read(fd, status, sizeof status - 1);
-    status[n > 0 ? n : 0] = 0;
-    return (signals_in(status, "\nSigPnd:") | signals_in(status, "\nShdPnd:")) & ~signals_in(status, "\nSigBlk:") &
-           ends;
+    return signals_waiting(g->who->proc, "status") & ends;
 }
 
 /* Waits as long as the caller does: hooks take their time. */

@@ -217,12 +217,8 @@ static bool looks_inside(long request)
    judgement and the call. Nobody else can let it go on, and the caller is waiting for us. */
 static bool is_stopped(struct guard *g, int proc)
 {
-    char text[4096];
-    auto_fd int fd = sys_openat(proc, "status", O_RDONLY | O_CLOEXEC, 0);
-    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
-    text[n > 0 ? n : 0] = 0;
-    const char *tracer = strstr(text, "\nTracerPid:\t");
-    return strstr(text, "\nState:\tt") && tracer && strtol(tracer + 12, NULL, 10) == g->who->box_tid;
+    bool stopped;
+    return stopped_by(proc, &stopped) == g->who->box_tid && stopped;
 }
 
 long ptrace_call(struct guard *g, long request, pid_t pid)
