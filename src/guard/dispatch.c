@@ -15,10 +15,8 @@
  * calls would be lost.
  */
 #include <errno.h>
-#include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -29,6 +27,7 @@
 #include "base/fd.h"
 #include "guard/calls/table.h"
 #include "guard/inside.h"
+#include "sys/caps.h"
 #include "sys/fd.h"
 #include "sys/poll.h"
 #include "sys/process.h"
@@ -410,13 +409,6 @@ static int guard_end(struct guard *g)
     return no;
 }
 
-static bool has_ptrace(void)
-{
-    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-    struct __user_cap_data_struct data[2] = {0};
-    return sys_call(SYS_capget, &header, data, 0, 0, 0, 0) == 0 && (data[0].effective >> 19 & 1);
-}
-
 static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena *mem)
 {
     const struct plan_image *plan = ask->plan;
@@ -459,7 +451,7 @@ static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena
     no = worker_own(g);
     if (no < 0)
         return no;
-    g->has_ptrace = has_ptrace();
+    g->has_ptrace = sys_caps_has(CAP_SYS_PTRACE);
     g->nested = g->plan->filter & FILTER_USERNS;
     const unsigned processors = sys_processors();
     g->processors = processors > 4 ? 4 : processors;

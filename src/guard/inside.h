@@ -11,9 +11,11 @@
 #include <linux/seccomp.h>
 #include <stdatomic.h>
 #include "base/buf.h"
+#include "base/text.h"
 #include "git/gitconfig.h"
 #include "guard/guard.h"
 #include "judge/judge.h"
+#include "judge/layout.h"
 #include "sys/file.h"
 #include "sys/notify.h"
 #include "sys/process.h"
@@ -54,7 +56,6 @@ uint64_t guard_text(void);
 #define WATCHED_MAX  16          /* of those: watchers of a .gitmodules */
 #define WATCHERS     WATCHED_MAX /* calls wait for all: one that lands later would put back what was there before */
 #define PLACE_PATH   (PATH_MAX + NAME_MAX + 2)
-#define GUARD_TEMP   ".pinfold-guard-" /* prefix of names that only the guard creates */
 #define HOLDS_MAX    24
 #define REPEATED_MAX 1024
 #define KEPT_DIRS    128
@@ -212,6 +213,12 @@ static inline int place_stat(const struct place *p, unsigned mask, struct sys_st
 {
     return sys_stat_at(p->dir, place_bare(p), AT_SYMLINK_NOFOLLOW, mask, ret);
 }
+/* Something is there, or may be. */
+static inline bool place_taken(const struct place *p)
+{
+    struct sys_stat st;
+    return place_stat(p, SYS_STAT_BASIC, &st) != -ENOENT;
+}
 static inline struct str place_dir(const struct place *p)
 {
     return p->dir_n ? (struct str){p->path, p->dir_n} : (struct str){"/", 1};
@@ -364,6 +371,8 @@ bool mount_ours(struct guard *g, uint64_t id);
 void mounts_drop(struct guard *g); /* in a forked worker, which reads its own list */
 
 /* resolve.c */
+/* Opens an absolute path in the box ("" is the root), over no link. */
+int open_in_box(struct str path, int flags);
 int place_find(struct guard *g, int dir_fd, const char *text,
                struct place *ret); /* does not follow the last component */
 /* For a call with two paths: the directory that both begin at, opened once, or -1: each finds its own. */
@@ -383,7 +392,6 @@ int object_find(struct guard *g, struct place *p, bool follow, struct object *re
 int object_of_fd(struct guard *g, int fd, struct object *ret); /* `fd` stays the caller's; a duplicate is kept */
 void object_drop(struct object *o);
 int path_of(struct guard *g, int fd, char path[PLACE_PATH], size_t *ret_n);
-char *decimal(char room[12], int number); /* returns the start of the text */
 /* Follows one link: `p` becomes the place it names, or `o` the object of a magic link (o->magic). */
 int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *links);
 
@@ -489,7 +497,19 @@ bool hold_more(struct guard *g, int dir, const char *name);
 void holds_drop(struct guard *g);
 void holds_forget(struct guard *g); /* in a child: the locks are its parent's */
 
+/* Why, in more than one file. */
+#define OPTION_REF "a branch, tag or remote whose name is an option"
+#define MOVED_AWAY "something the host moved away from a hidden name"
+#define SUBMODULE  "a link on the path to a submodule's files"
+#define REPOSITORY "a hook, a remote, commondir, the configuration or the index of a git repository"
+#define GIT_LINK   "a link in a git repository, through which git outside would write"
+
 /* verdict.c: 0, or -EACCES with the denial reported */
+/* The rule that guards `path` now: in mode "existing" what is new is free. *ret_end: of the guarded name. */
+const struct rule *verdict_guarded(struct guard *g, struct str path, size_t *ret_end);
+/* For a path outside of all trees, with the event of it, the error of a mount; `fd` is the object, or the directory with the name. */
+int verdict_outside(struct guard *g, enum denial_action action, int fd, struct str path);
+int verdict_outside_at(struct guard *g, enum denial_action action, const struct place *p);
 enum made {
     MADE_FILE,
     MADE_DIRECTORY,
@@ -506,8 +526,6 @@ int verdict_arrived(struct guard *g, const struct place *to);
 bool verdict_counts(struct guard *g, const struct place *to);
 int verdict_moving(struct guard *g, const struct place *to,
                    const char *temp); /* in transit, under a name of the guard's */
-/* Whether a link from one to the other is between two directories of git's objects in one copy-on-write layer. */
-bool verdict_layered_objects(const struct guard *g, const struct object *from, const struct place *to);
 /* The same for a link, or (`moved`: its old place) for a directory that contains links. */
 int verdict_linked(struct guard *g, const struct place *p, const struct place *moved);
 int verdict_git_link(struct guard *g, const struct place *p, const char *text); /* NULL: whatever it leads to */
@@ -531,8 +549,23 @@ int verdict_not_granted(struct guard *g, const struct object *o);
    listed). */
 int verdict_identity(struct guard *g, const struct sys_stat *st, enum denial_action action, struct str path);
 int verdict_link(struct guard *g, const struct object *from, const struct place *to);
-bool verdict_exclusive(const struct guard *g,
-                       const struct place *p); /* the place matters to repositories: take the name lock exclusively */
+
+/* repository.c. Where a repository's own place begins in `path`, whatever the repository is called; otherwise 0. `ret_config`: it is a
+   configuration or an index, judged by content. */
+size_t repository_place(struct guard *g, struct str path, bool *ret_config);
+/* An empty directory for remotes comes with git's templates; the contents of another, or of a link's target, were not judged. */
+bool repository_for_remotes(struct guard *g, const struct place *p);
+bool repository_brings_remotes(struct guard *g, const struct place *from, const struct place *to);
+bool repository_brings_links(struct guard *g, const struct place *from, const struct place *to);
+/* The second of `objects` and `refs` makes its directory a repository, and what is in it effective: 0 or an error, told. */
+int repository_completed(struct guard *g, const struct place *p);
+/* The same of one that was just created; false: the place is neither of the two. */
+bool repository_half_made(struct guard *g, const struct place *p, int *ret);
+/* Something guarded but without effect (only samples, a configuration without programs) may be removed with the repository. */
+bool repository_inert(struct guard *g, const struct rule *rule, struct str path, size_t end, int dir, const char *name);
+/* The same of `rest` in the directory at `p`, that leaves, or arrives and comes into effect. */
+bool repository_rest_inert(struct guard *g, const struct place *p, const struct rule *rule, struct str rest,
+                           bool arrives);
 
 /* born.c */
 struct born born_of(const struct sys_stat *st); /* with SYS_STAT_BORN */
@@ -696,8 +729,7 @@ void monitor_end(struct guard *g); /* tells how often what was told has happened
 
 /* quiet.c: whether a call that continues (monitor_only()) has nothing to be told of. */
 bool quiet_call(struct guard *g);
-bool quiet_masked(const struct guard *g, const char *path, size_t n, bool *ret_clear);
-/* What the call names, nothing, was found to be at `path`; `clear` as quiet_masked() has said. */
+/* What the call names, nothing, was found to be at `path`; `clear` as plan_masks() has said. */
 void quiet_keep(struct guard *g, int dir, const char *text, const char *path, bool clear);
 /* Of the program at `text`, and of the one that interprets it, there was nothing to tell. */
 void quiet_program(struct guard *g, const char *text);

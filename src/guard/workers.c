@@ -8,7 +8,6 @@
 #include <sys/prctl.h>
 #include "base/fd.h"
 #include "guard/inside.h"
-#include "sys/fd.h"
 #include "sys/process.h"
 
 /* Calls: most commands that are over soon make fewer. A monitored box asks more often. */

@@ -79,6 +79,12 @@ int report_exit(int control, const struct job *job, int status, const struct rus
     return send_frame(control, &f, -1);
 }
 
+void report_stop(int control, int status)
+{
+    const struct frame f = {.kind = FRAME_STOPPED, .b = (uint32_t)WSTOPSIG(status)};
+    (void)send_frame(control, &f, -1);
+}
+
 int command_start(const struct runner *r, const struct job *job, int slave, struct outcome *o)
 {
     *o = (struct outcome){0};
@@ -132,14 +138,34 @@ _Noreturn void leader_main(const struct runner *r, const struct job *job, int sl
     for (;;) {
         int got = sys_wait4(pid, &status, WUNTRACED, &usage);
         if (got == pid && WIFSTOPPED(status)) {
-            const struct frame f = {.kind = FRAME_STOPPED, .b = (uint32_t)WSTOPSIG(status)};
-            (void)send_frame(control, &f, -1);
+            report_stop(control, status);
         } else if (got == pid) {
             terminal_ends(r, control, job, status, &usage);
         } else if (got != -EINTR) {
             give_up(control, WHERE_CHILD, got);
         }
     }
+}
+
+int terminal_give(int control, const struct job *job, int master)
+{
+    struct winsize size = {.ws_row = job->rows, .ws_col = job->columns};
+    const struct frame f = {.kind = FRAME_TTY};
+    const int e = size.ws_row ? sys_ioctl(master, TIOCSWINSZ, &size) : 0;
+    return e < 0 ? e : send_frame(control, &f, master);
+}
+
+void terminal_resize(int master, const struct frame *f)
+{
+    struct winsize size = {.ws_row = (unsigned short)(f->a >> 16), .ws_col = (unsigned short)f->a};
+    (void)sys_ioctl(master, TIOCSWINSZ, &size);
+}
+
+void signal_foreground(int master, int signal)
+{
+    int group = 0;
+    if (sys_ioctl(master, TIOCGPGRP, &group) == 0 && group > 1)
+        (void)sys_kill(-group, signal);
 }
 
 int terminal_open(int pty[2])

@@ -4,16 +4,21 @@
  */
 #include "runtime/runner.h"
 
-void close_done(struct runner *r)
+/* By insertion: they are few, and mostly come in order. */
+void sort_fds(int *fds, unsigned n)
 {
-    int *fds = r->done;
-    for (uint32_t i = 1; i < r->n_done; i++) { /* insertion sort: they mostly come in order */
-        int v = fds[i];
-        uint32_t j = i;
-        for (; j > 0 && fds[j - 1] > v; j--)
+    for (unsigned i = 1, j; i < n; i++) {
+        const int v = fds[i];
+        for (j = i; j > 0 && fds[j - 1] > v; j--)
             fds[j] = fds[j - 1];
         fds[j] = v;
     }
+}
+
+void close_done(struct runner *r)
+{
+    int *fds = r->done;
+    sort_fds(fds, r->n_done);
     for (uint32_t i = 0, last; i < r->n_done; i = last + 1) {
         for (last = i; last + 1 < r->n_done && fds[last + 1] == fds[last] + 1; last++)
             ;

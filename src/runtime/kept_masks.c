@@ -28,7 +28,7 @@
  */
 #include "runtime/kept_masks.h"
 #include "base/str.h"
-#include "runtime/text.h"
+#include "base/text.h"
 
 #define NEW ".new-" /* and a pid: the name of a directory that is not complete */
 #define OLD ".old-" /* and a pid: layers that were in use when others took their name */
@@ -180,16 +180,6 @@ static bool is_as_made(int dir, const struct kept_record *was)
            st.modified.seconds == was->modified && st.modified.nanoseconds == 0;
 }
 
-static const struct step *nth_veil(const struct runner *r, uint32_t n)
-{
-    const struct step *s = plan_steps(r->plan);
-    for (uint32_t i = 0; i < r->plan->n_steps; i++) {
-        if (s[i].kind == STEP_VEIL && n-- == 0)
-            return s + i;
-    }
-    return NULL;
-}
-
 static bool is_usable(const struct runner *r, int dir)
 {
     const struct kept_index *x = r->kept.index;
@@ -199,7 +189,7 @@ static bool is_usable(const struct runner *r, int dir)
         const struct kept_record *it = record_at(x, at);
         if (it->veil != of) {
             of = it->veil;
-            veil = nth_veil(r, of);
+            veil = plan_nth(r->plan, STEP_VEIL, of);
         }
         if (!veil ||
             (it->kind == MADE ? !is_as_made(dir, it) : it->kind != OWN && !is_as_seen(r, step_text(r, veil->a), it)))
@@ -212,7 +202,8 @@ void kept_begin(struct runner *r)
 {
     struct kept_masks *k = &r->kept;
     char path[PATH];
-    if (!k->home || !nth_veil(r, 0) || text_bytes(k->home) + sizeof "/masks/" + text_bytes(k->key) > sizeof path)
+    if (!k->home || !plan_has(r->plan, STEP_VEIL) ||
+        text_bytes(k->home) + sizeof "/masks/" + text_bytes(k->key) > sizeof path)
         return;
     put_text(put_text(put_text(path, k->home), "/masks/"), k->key);
     own_fd int dir = open_place(path, O_DIRECTORY);
@@ -373,10 +364,10 @@ static int copy_link(struct kept_copy *c, int from, int to, const char *name)
 static int copy_dir(struct kept_copy *c, int from, int to);
 
 /* The new directory c->path, which is `name` in `to`, and what is in it. */
-static int copy_into(struct kept_copy *c, int from, int to, const char *name, unsigned mode)
+static int copy_into(struct kept_copy *c, int from, const char *from_name, int to, const char *name, unsigned mode)
 {
     int e = c->depth > DEEPEST ? -ELOOP : sys_mkdirat(to, name, mode & 07777);
-    own_fd int in = e < 0 ? e : sys_openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    own_fd int in = e < 0 ? e : sys_openat(from, from_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     own_fd int out = in < 0 ? in : sys_openat(to, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     struct kept_record *made = out < 0 ? NULL : add(c->index, MADE, c->veil, c->path, c->n);
     if (!made)
@@ -408,7 +399,7 @@ static int copy_entry(struct kept_copy *c, int from, int to, const char *name)
     memcpy(c->path + n + 1, name, more);
     c->n += more;
     c->depth++;
-    e = copy_into(c, from, to, name, st.mode);
+    e = copy_into(c, from, name, to, name, st.mode);
     c->depth--;
     c->n = n;
     c->path[n] = 0;
@@ -438,16 +429,8 @@ static int copy_layer(struct kept_copy *c, int own_root, const struct kept_recor
     c->n = text_bytes(c->path) - 1;
     c->veil = own->veil;
     c->depth = 0;
-    own_fd int from = sys_openat(own_root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    int e = from < 0 ? from : sys_stat_fd(from, SYS_STAT_BASIC, &st);
-    if (e == 0)
-        e = sys_mkdirat(c->keep, c->path, st.mode & 07777);
-    own_fd int to = e < 0 ? e : sys_openat(c->keep, c->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    struct kept_record *made = to < 0 ? NULL : add(c->index, MADE, c->veil, c->path, c->n);
-    if (!made)
-        return to < 0 ? to : -E2BIG;
-    made->mode = st.mode;
-    return copy_dir(c, from, to);
+    const int e = sys_stat_at(own_root, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    return e < 0 ? e : copy_into(c, own_root, name, c->keep, c->path, st.mode);
 }
 
 /* Its time of modification is one that no later change can set. */

@@ -8,7 +8,6 @@
  * drains.
  */
 #include "runtime/runner.h"
-#include <sys/sysmacros.h>
 
 enum { NSFS = 0x6e736673, PIDFS = 0x50494446 };
 

@@ -125,7 +125,7 @@ static inline long sys_recv_fd(int s, void *bytes, size_t n, int *ret_fd, int fl
 {
     struct iovec v = {.iov_base = bytes, .iov_len = n};
     union sys_fd_message c = {.bytes = {0}};
-    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof c};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = CMSG_LEN(sizeof(int))};
     long r = sys_recvmsg(s, &m, flags | MSG_CMSG_CLOEXEC);
     if (r < 0)
         return r;

@@ -90,6 +90,20 @@ static inline long sys_write(int fd, const void *bytes, size_t n)
 {
     return sys_call(SYS_write, fd, bytes, n, 0, 0, 0);
 }
+/* All of it, however many calls that takes: 0 or -errno. */
+static inline int sys_write_all(int fd, const void *bytes, size_t n)
+{
+    for (const char *p = (const char *)bytes; n;) {
+        const long done = sys_write(fd, p, n);
+        if (done == -EINTR)
+            continue;
+        if (done <= 0)
+            return done < 0 ? (int)done : -EIO;
+        p += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
 /* Returns the length of the target, which is not NUL-terminated. */
 static inline long sys_readlinkat(int dir, const char *path, char *target, size_t room)
 {

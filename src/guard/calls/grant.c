@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <linux/magic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
 #include "base/fd.h"

@@ -21,9 +21,11 @@
 #include "base/fd.h"
 #include "guard/calls/table.h"
 #include "guard/inside.h"
+#include "protocol/paths.h"
 #include "match/proctext.h"
-#include "runtime/notified.h"
+#include "protocol/notified.h"
 #include "protocol/filter_names.h"
+#include "protocol/plan_shape.h"
 #include "sys/socket.h"
 
 #define MONITOR_LINKS 8
@@ -255,10 +257,10 @@ static bool leads_to_mask(struct guard *g, const struct monitor_spot *from, bool
 {
     struct monitor_spot s = *from;
     const char *last = strrchr(s.path, '/');
-    bool elsewhere, masked = quiet_masked(g, s.path, (size_t)(last - s.path), ret_clear);
+    bool elsewhere, masked = plan_masks(g->plan, s.path, (size_t)(last - s.path), ret_clear);
     s.at = sys_fcntl(from->at, F_DUPFD_CLOEXEC, 0);
     for (int i = 0; i < MONITOR_LINKS && !masked && s.at >= 0 && monitor_spot_follow(g, &s); i++)
-        masked = quiet_masked(g, s.path, s.name - 1, &elsewhere);
+        masked = plan_masks(g->plan, s.path, s.name - 1, &elsewhere);
     (void)close_fd(s.at);
     return masked;
 }
@@ -474,17 +476,6 @@ static size_t address_text(struct guard *g, uint64_t at, uint64_t n, char *to, s
     return k > 0 && (size_t)k < room ? (size_t)k : 0;
 }
 
-/* The egress proxy tells of connections itself, but for those to the box's own loopback. */
-static bool has_egress(const struct guard *g)
-{
-    const struct step *s = plan_steps(g->plan);
-    for (uint32_t i = 0; i < g->plan->n_steps; i++) {
-        if (s[i].kind == STEP_CATCH)
-            return true;
-    }
-    return false;
-}
-
 static bool is_loopback(const char *text)
 {
     return strncmp(text, "127.", 4) == 0 || strncmp(text, "[::1]", 5) == 0;
@@ -520,9 +511,11 @@ static void address_result(struct guard *g, enum denial_action action, long r)
         if (no == EADDRNOTAVAIL)
             monitor_tell(g, action, no, text, n);
     } else if (!local && g->plan->namespaces & CLONE_NEWNET) {
-        const bool near = is_loopback(text), lookup = n > 3 && !strcmp(text + n - 3, ":53");
+        /* It tells of connections itself, but for those to the box's own loopback. */
+        const bool egress = plan_has(g->plan, STEP_CATCH), near = is_loopback(text),
+                   lookup = n > 3 && !strcmp(text + n - 3, ":53");
         const bool failed = no == ENETUNREACH || no == EHOSTUNREACH || no == ECONNREFUSED || no == EADDRNOTAVAIL;
-        if (near ? no == ECONNREFUSED || (lookup && !has_egress(g)) : failed && !has_egress(g))
+        if (near ? no == ECONNREFUSED || (lookup && !egress) : failed && !egress)
             monitor_tell(g, action, no ? no : ENETUNREACH, text, n);
     }
 }

@@ -12,8 +12,6 @@
  */
 #include <errno.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "base/fd.h"
 #include "guard/inside.h"

@@ -18,13 +18,6 @@
 #define MOVE_ROOM  2048
 #define MOVE_PATH  4096
 
-/* Whether nothing of both places is the host's before apply; the same layer. */
-static bool in_one_layer(const struct guard *g, const struct place *from, const struct place *to)
-{
-    const struct rule *a = rules_decider(&g->rules, place_path(from)), *b = rules_decider(&g->rules, place_path(to));
-    return a && a == b && a->said->kind == GUARD_RULE_ROOT && a->said->flags & GUARD_RULE_LAYERED;
-}
-
 static int open_below(int dir, const char *name)
 {
     return sys_openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -204,7 +197,7 @@ static int carry_whole(struct guard *g, const struct place *from, const struct p
 
 int move_directory(struct guard *g, const struct place *from, const struct place *to, unsigned flags)
 {
-    if (!in_one_layer(g, from, to) || flags & ~(unsigned)RENAME_NOREPLACE ||
+    if (!rules_in_one_layer(&g->rules, place_path(from), place_path(to)) || flags & ~(unsigned)RENAME_NOREPLACE ||
         count_below(from->dir, from->name, MOVE_DEPTH) > MOVE_MAX)
         return -EXDEV;
     /* As rename(2): in place of an empty directory, of nothing else. */

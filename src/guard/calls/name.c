@@ -4,7 +4,6 @@
  * a slash after a file's name.
  */
 #include <errno.h>
-#include <string.h>
 #include "base/fd.h"
 #include "guard/inside.h"
 
@@ -15,7 +14,7 @@ static int place_locked(struct guard *g, int dir, const char *text, struct place
     if (no < 0)
         return no;
     no = place_find(g, dir, text, ret);
-    if (no == 0 && verdict_exclusive(g, ret)) {
+    if (no == 0 && rules_exclusive(&g->rules, place_path(ret))) {
         place_drop(ret);
         names_unlock(g);
         no = names_lock(g, true);
@@ -332,7 +331,9 @@ static int link_numbered(struct guard *g)
 {
     struct place *to = &g->to;
     struct sys_stat st;
-    if (!verdict_layered_objects(g, &g->object, to) ||
+    const struct str objects = STR("objects");
+    if (!rules_in_one_layer(&g->rules, object_path(&g->object), place_path(to)) ||
+        !layout_has(place_dir(to), objects) || !layout_has(object_path(&g->object), objects) ||
         sys_stat_at(to->dir, to->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0 || st.inode == g->object.st.inode)
         return 0;
     (void)sys_unlinkat(to->dir, to->name, 0);

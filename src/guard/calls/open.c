@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <linux/magic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "base/fd.h"
 #include "guard/inside.h"
@@ -278,7 +277,7 @@ static long open_once(struct guard *g, int dir, int flags, unsigned mode, bool a
     if (no < 0)
         return no;
     no = place_find(g, dir, g->text[0], p);
-    if (no == 0 && !alone && (flags & O_CREAT) && verdict_exclusive(g, p)) {
+    if (no == 0 && !alone && (flags & O_CREAT) && rules_exclusive(&g->rules, place_path(p))) {
         place_drop(p);
         names_unlock(g);
         no = names_lock(g, true);

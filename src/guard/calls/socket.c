@@ -13,11 +13,9 @@
  * Other families: performed with the copied address. What may block is done after another worker has taken over.
  */
 #include <errno.h>
-#include <linux/sched.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "base/buf.h"
 #include "base/fd.h"

@@ -13,38 +13,38 @@
 #define SYS_fchmodat2 452
 #endif
 
-#define DIR(n)  (int)a[n]
+#define INT(n)  (int)a[n]
 #define UINT(n) (unsigned)a[n]
 #define HERE    ((int)a[0] == AT_FDCWD)
 
 /* clang-format off */
 #define GUARD_CALLS(X)                                                                                                                        \
-    X(openat, open_call(g, DIR(0), a[1], DIR(2), UINT(3)), 0, 1, DENIAL_WRITE, HERE)                                                          \
-    X(mkdirat, make_call(g, DIR(0), a[1], true, UINT(2), 0), 0, 1, DENIAL_CREATE, HERE)                                                       \
-    X(mknodat, make_call(g, DIR(0), a[1], false, UINT(2), UINT(3)), 0, 1, DENIAL_CREATE, false)                                               \
-    X(symlinkat, symlink_call(g, a[0], DIR(1), a[2]), 1, 2, DENIAL_CREATE, false)                                                             \
-    X(linkat, link_call(g, DIR(0), a[1], DIR(2), a[3], DIR(4)), 2, 3, DENIAL_LINK, false)                                                     \
-    X(unlinkat, unlink_call(g, DIR(0), a[1], DIR(2)), 0, 1, DENIAL_REMOVE, HERE)                                                              \
-    X(renameat, rename_call(g, DIR(0), a[1], DIR(2), a[3], 0), 2, 3, DENIAL_RENAME, HERE)                                                     \
-    X(renameat2, rename_call(g, DIR(0), a[1], DIR(2), a[3], UINT(4)), 2, 3, DENIAL_RENAME, HERE)                                              \
+    X(openat, open_call(g, INT(0), a[1], INT(2), UINT(3)), 0, 1, DENIAL_WRITE, HERE)                                                          \
+    X(mkdirat, make_call(g, INT(0), a[1], true, UINT(2), 0), 0, 1, DENIAL_CREATE, HERE)                                                       \
+    X(mknodat, make_call(g, INT(0), a[1], false, UINT(2), UINT(3)), 0, 1, DENIAL_CREATE, false)                                               \
+    X(symlinkat, symlink_call(g, a[0], INT(1), a[2]), 1, 2, DENIAL_CREATE, false)                                                             \
+    X(linkat, link_call(g, INT(0), a[1], INT(2), a[3], INT(4)), 2, 3, DENIAL_LINK, false)                                                     \
+    X(unlinkat, unlink_call(g, INT(0), a[1], INT(2)), 0, 1, DENIAL_REMOVE, HERE)                                                              \
+    X(renameat, rename_call(g, INT(0), a[1], INT(2), a[3], 0), 2, 3, DENIAL_RENAME, HERE)                                                     \
+    X(renameat2, rename_call(g, INT(0), a[1], INT(2), a[3], UINT(4)), 2, 3, DENIAL_RENAME, HERE)                                              \
     X(truncate, truncate_call(g, a[0], (int64_t)a[1]), -1, 0, DENIAL_WRITE, false)                                                            \
-    X(fchmod, fchmod_call(g, DIR(0), UINT(1)), 0, -1, DENIAL_CHANGE, false)                                                                   \
-    X(fchmodat, chmod_call(g, DIR(0), a[1], UINT(2), 0), 0, 1, DENIAL_CHANGE, HERE)                                                           \
-    X(fchmodat2, chmod_call(g, DIR(0), a[1], UINT(2), DIR(3)), 0, 1, DENIAL_CHANGE, false)                                                    \
-    X(fchown, fchown_call(g, DIR(0), UINT(1), UINT(2)), 0, -1, DENIAL_OWNER, false)                                                           \
-    X(fchownat, chown_call(g, DIR(0), a[1], UINT(2), UINT(3), DIR(4)), 0, 1, DENIAL_OWNER, false)                                             \
-    X(utimensat, times_call(g, DIR(0), a[1], a[2], TIMES_SPEC, DIR(3)), 0, 1, DENIAL_CHANGE, HERE && a[1])                                    \
-    X(setxattr, a[0] ? setxattr_call(g, true, -1, a[0], a[1], a[2], a[3], DIR(4)) : -EFAULT, -1, 0, DENIAL_CHANGE, false)                     \
-    X(lsetxattr, a[0] ? setxattr_call(g, false, -1, a[0], a[1], a[2], a[3], DIR(4)) : -EFAULT, -1, 0, DENIAL_CHANGE, false)                   \
-    X(fsetxattr, setxattr_call(g, true, DIR(0), 0, a[1], a[2], a[3], DIR(4)), 0, -1, DENIAL_CHANGE, false)                                    \
+    X(fchmod, fchmod_call(g, INT(0), UINT(1)), 0, -1, DENIAL_CHANGE, false)                                                                   \
+    X(fchmodat, chmod_call(g, INT(0), a[1], UINT(2), 0), 0, 1, DENIAL_CHANGE, HERE)                                                           \
+    X(fchmodat2, chmod_call(g, INT(0), a[1], UINT(2), INT(3)), 0, 1, DENIAL_CHANGE, false)                                                    \
+    X(fchown, fchown_call(g, INT(0), UINT(1), UINT(2)), 0, -1, DENIAL_OWNER, false)                                                           \
+    X(fchownat, chown_call(g, INT(0), a[1], UINT(2), UINT(3), INT(4)), 0, 1, DENIAL_OWNER, false)                                             \
+    X(utimensat, times_call(g, INT(0), a[1], a[2], TIMES_SPEC, INT(3)), 0, 1, DENIAL_CHANGE, HERE && a[1])                                    \
+    X(setxattr, a[0] ? setxattr_call(g, true, -1, a[0], a[1], a[2], a[3], INT(4)) : -EFAULT, -1, 0, DENIAL_CHANGE, false)                     \
+    X(lsetxattr, a[0] ? setxattr_call(g, false, -1, a[0], a[1], a[2], a[3], INT(4)) : -EFAULT, -1, 0, DENIAL_CHANGE, false)                   \
+    X(fsetxattr, setxattr_call(g, true, INT(0), 0, a[1], a[2], a[3], INT(4)), 0, -1, DENIAL_CHANGE, false)                                    \
     X(removexattr, a[0] ? removexattr_call(g, true, -1, a[0], a[1]) : -EFAULT, -1, 0, DENIAL_CHANGE, false)                                   \
     X(lremovexattr, a[0] ? removexattr_call(g, false, -1, a[0], a[1]) : -EFAULT, -1, 0, DENIAL_CHANGE, false)                                 \
-    X(fremovexattr, removexattr_call(g, true, DIR(0), 0, a[1]), 0, -1, DENIAL_CHANGE, false)                                                  \
+    X(fremovexattr, removexattr_call(g, true, INT(0), 0, a[1]), 0, -1, DENIAL_CHANGE, false)                                                  \
     GUARD_CALLS_OLD(X)
 /* Names of those above that only x86-64 has. */
 #if defined __x86_64__
 #define GUARD_CALLS_OLD(X)                                                                                                                    \
-    X(open, open_call(g, AT_FDCWD, a[0], DIR(1), UINT(2)), -1, 0, DENIAL_WRITE, true)                                                         \
+    X(open, open_call(g, AT_FDCWD, a[0], INT(1), UINT(2)), -1, 0, DENIAL_WRITE, true)                                                         \
     X(creat, open_call(g, AT_FDCWD, a[0], O_CREAT | O_WRONLY | O_TRUNC, UINT(1)), -1, 0, DENIAL_WRITE, true)                                  \
     X(mkdir, make_call(g, AT_FDCWD, a[0], true, UINT(1), 0), -1, 0, DENIAL_CREATE, true)                                                      \
     X(mknod, make_call(g, AT_FDCWD, a[0], false, UINT(1), UINT(2)), -1, 0, DENIAL_CREATE, false)                                              \
@@ -58,7 +58,7 @@
     X(lchown, chown_call(g, AT_FDCWD, a[0], UINT(1), UINT(2), AT_SYMLINK_NOFOLLOW), -1, 0, DENIAL_OWNER, false)                               \
     X(utime, a[0] ? times_call(g, AT_FDCWD, a[0], a[1], TIMES_BUF, 0) : -EFAULT, -1, 0, DENIAL_CHANGE, false)                                 \
     X(utimes, a[0] ? times_call(g, AT_FDCWD, a[0], a[1], TIMES_VAL, 0) : -EFAULT, -1, 0, DENIAL_CHANGE, false)                                \
-    X(futimesat, times_call(g, DIR(0), a[1], a[2], TIMES_VAL, 0), 0, 1, DENIAL_CHANGE, false)
+    X(futimesat, times_call(g, INT(0), a[1], a[2], TIMES_VAL, 0), 0, 1, DENIAL_CHANGE, false)
 #else
 #define GUARD_CALLS_OLD(X)
 #endif

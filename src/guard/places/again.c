@@ -18,7 +18,6 @@
 #include "base/fd.h"
 #include "guard/inside.h"
 #include "sys/fd.h"
-#include "sys/process.h"
 #include "sys/socket.h"
 
 struct opened { /* what fdinfo says */
@@ -63,11 +62,11 @@ int again_fd(struct guard *g, int fd)
 {
     struct sys_stat st;
     struct opened was;
-    char room[12]; /* not decimal(): target.c calls this file */
+    char room[12];
     own_fd int link = link_open(g, fd, &st, &was);
     if (link < 0 || was.flags & O_PATH || (!S_ISREG(st.mode) && !S_ISDIR(st.mode)))
         return link < 0 ? link : sys_taken(&link);
-    (void)snprintf(room, sizeof room, "%d", link);
+    (void)decimal(room, link);
     int own = sys_openat(g->self_fd, room, (int)(was.flags & (O_ACCMODE | O_APPEND)) | O_NONBLOCK | O_CLOEXEC, 0);
     if (own == -EACCES && was.flags & O_ACCMODE) /* its mode has changed since */
         own = sys_openat(g->self_fd, room, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);

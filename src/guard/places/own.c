@@ -11,7 +11,6 @@
 #include "base/fd.h"
 #include "guard/inside.h"
 #include "sys/poll.h"
-#include "sys/process.h"
 
 enum { RELOADS_MAX = 16 };
 

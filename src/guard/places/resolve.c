@@ -15,13 +15,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 #include "base/fd.h"
 #include "guard/inside.h"
 #include "sys/process.h"
 
 #define LINKS_MAX 40 /* MAXSYMLINKS of the kernel */
 #define OPEN_DIR  (O_PATH | O_DIRECTORY | O_CLOEXEC)
+
+int open_in_box(struct str path, int flags)
+{
+    char name[PLACE_PATH + 64];
+    if (path.n >= sizeof name)
+        return -ENAMETOOLONG;
+    memcpy(name, path.p, path.n);
+    name[path.n] = 0;
+    return sys_openat2(AT_FDCWD, path.n ? name : "/", (uint64_t)flags | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+}
 
 /* ---- canonical paths ---- */
 
@@ -48,8 +57,7 @@ static int place_own(struct place *p, const struct sys_stat *st)
     p->frozen = fs.f_flags & 1; /* ST_RDONLY */
     if (p->frozen)
         return 0;
-    auto_fd int own =
-        sys_openat2(AT_FDCWD, p->dir_n ? p->path : "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    auto_fd int own = open_in_box((struct str){p->path, p->dir_n}, O_PATH | O_DIRECTORY);
     if (own < 0 || sys_stat_fd(own, SYS_STAT_BASIC, &there) < 0 || !sys_same(&there, st))
         return -EACCES;
     p->seen = p->dir;
@@ -98,21 +106,6 @@ static int directory_path(struct guard *g, struct place *p)
         no = place_own(p, &st);
     }
     return no < 0 ? no : 0;
-}
-
-/* Whether text without links would be a canonical path: absolute, no ".", "..", "//". */
-static bool clean_absolute(const char *p, size_t n)
-{
-    if (n == 0 || p[0] != '/' || (n > 1 && p[n - 1] == '/'))
-        return false;
-    for (size_t i = 0; i + 1 < n; i++) {
-        if (p[i] != '/')
-            continue;
-        if (p[i + 1] == '/' || (p[i + 1] == '.' && (i + 2 == n || p[i + 2] == '/' ||
-                                                    (p[i + 2] == '.' && (i + 3 == n || p[i + 3] == '/')))))
-            return false;
-    }
-    return true;
 }
 
 /* ---- walking by component ---- */
@@ -411,8 +404,8 @@ static int place_from(struct guard *g, int base, int dir_fd, const char *text, s
     if (ret->dir < 0)
         return ret->dir;
     if (no == 0)
-        no = absolute && plain && clean_absolute(g->walk, from) ? place_name(g, ret, g->walk, from)
-                                                                : place_name(g, ret, NULL, 0);
+        no = absolute && plain && path_is_clean((struct str){g->walk, from}) ? place_name(g, ret, g->walk, from)
+                                                                             : place_name(g, ret, NULL, 0);
     if (no < 0)
         place_drop(ret);
     return no;

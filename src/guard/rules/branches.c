@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/fd.h"
 #include "git/gitconfig.h"
 #include "guard/inside.h"
 #include "protocol/moves.h"
@@ -56,14 +55,6 @@ int branches_leave(struct guard *g, struct str path, bool directory)
 
 /* ---- what would move ---- */
 
-static bool is_plain(struct str ref)
-{
-    for (size_t i = 0; i < ref.n; i++)
-        if ((unsigned char)ref.p[i] <= ' ' || ref.p[i] == 0x7f)
-            return false;
-    return true;
-}
-
 static void put_move(struct buf *lines, struct str ref, struct str id)
 {
     buf_str(lines, ref);
@@ -87,22 +78,6 @@ static bool is_loose_there(int dir, struct str ref, struct str id)
     return n > 0 && gitref_loose((struct str){text, (size_t)n}, &there) && str_eq(there, id);
 }
 
-/* The entry of this name, or one behind it: both files are sorted, and what is not found is asked about. */
-static bool is_packed_there(struct str *old, struct str ref, struct str id)
-{
-    struct str rest = *old, old_id, name;
-    while (gitref_entry(&rest, false, &old_id, &name) > 0) {
-        const size_t n = name.n < ref.n ? name.n : ref.n;
-        const int order = memcmp(name.p, ref.p, n);
-        if (order == 0 && name.n == ref.n)
-            return str_eq(old_id, id);
-        if (order > 0 || (order == 0 && name.n > ref.n))
-            return false;
-        *old = rest;
-    }
-    return false;
-}
-
 /* Every entry of a protected branch counts, wherever in the file: git searches it by halves. NULL, or why it is no packed-refs. */
 static const char *collect_packed(struct guard *g, int dir, const struct rule *of, struct str text, struct str old,
                                   struct buf *lines)
@@ -112,7 +87,7 @@ static const char *collect_packed(struct guard *g, int dir, const struct rule *o
     if (str_starts(old, STR("#")))
         (void)str_until(&old, '\n');
     for (bool begins = true; (more = gitref_entry(&text, begins, &id, &ref)) > 0; begins = false)
-        if (rules_branch(&g->rules, of, ref) && !is_packed_there(&old, ref, id) && !is_loose_there(dir, ref, id))
+        if (rules_branch(&g->rules, of, ref) && !gitref_packed_is(&old, ref, id) && !is_loose_there(dir, ref, id))
             put_move(lines, ref, id);
     return more < 0 ? "packed-refs in a form that git does not write" : NULL;
 }
@@ -168,7 +143,7 @@ static int put_refs(struct guard *g, const struct place *from, const struct plac
         why = collect_packed(g, to->dir, rule, text, (struct str){old, old_n}, &lines);
     } else if (!gitref_loose(text, &id)) {
         why = "a protected branch must be the id of a commit, not a symbolic name for another branch";
-    } else if (!is_plain(ref)) {
+    } else if (!gitref_is_plain(ref)) {
         why = "a name with white space or control characters";
     } else {
         put_loose(&out, id);

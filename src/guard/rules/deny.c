@@ -8,7 +8,6 @@
 #include <string.h>
 #include "base/fd.h"
 #include "guard/inside.h"
-#include "protocol/guard_table.h"
 #include "protocol/moves.h"
 #include "sys/fd.h"
 #include "sys/socket.h"

@@ -22,10 +22,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/inotify.h>
 #include <time.h>
-#include <sys/mman.h>
 #include "base/fd.h"
 #include "git/gitconfig.h"
 #include "guard/inside.h"
@@ -137,20 +135,6 @@ bool git_config_inert(struct guard *g, int dir, const char *name, struct str pat
     return inert;
 }
 
-static int write_all(int fd, const char *bytes, size_t n)
-{
-    while (n) {
-        long done = sys_write(fd, bytes, n);
-        if (done == -EINTR)
-            continue;
-        if (done <= 0)
-            return done < 0 ? (int)done : -EIO;
-        bytes += done;
-        n -= (size_t)done;
-    }
-    return 0;
-}
-
 /* Writes a new file beside `name` with these bytes and this mode and time (by which git tells what may have changed since an
    index was written), then puts it in place. */
 static int put_in_place(struct guard *g, int dir, const char *name, struct str bytes, const struct sys_stat *like,
@@ -161,7 +145,7 @@ static int put_in_place(struct guard *g, int dir, const char *name, struct str b
     auto_fd int fd = sys_openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return fd;
-    int no = write_all(fd, bytes.p, bytes.n);
+    int no = sys_write_all(fd, bytes.p, bytes.n);
     if (no == 0)
         no = sys_fchmod(fd, like->mode & 0777);
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
@@ -220,7 +204,7 @@ static int judge_text(struct guard *g, const struct gitconfig_ask *ask, struct b
 /* Writes into an empty file that nobody else has open. */
 static int fill(int fd, struct str bytes, unsigned mode)
 {
-    int no = write_all(fd, bytes.p, bytes.n);
+    int no = sys_write_all(fd, bytes.p, bytes.n);
     return no < 0 ? no : sys_fchmod(fd, mode & 0777);
 }
 
@@ -333,7 +317,7 @@ static int nameless(struct guard *g, const struct place *p, int flags, unsigned 
     if (no == 0 && !(flags & O_TRUNC))
         no = git_text_read(old, gitconfig_kind_of(place_path(p)), &bytes, &n);
     if (no == 0 && bytes)
-        no = write_all(fd, bytes, n);
+        no = sys_write_all(fd, bytes, n);
     free(bytes);
     return no < 0 ? close_fd(fd), no : fd;
 }

@@ -5,8 +5,6 @@
  * kernel keeps current. Neither affects the host. An object that the host put there and moved away without any call in
  * between is unknown to the guard: docs/SECURITY.md says so.
  */
-#include <errno.h>
-#include <string.h>
 #include "base/fd.h"
 #include "guard/inside.h"
 
