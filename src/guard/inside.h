@@ -471,6 +471,8 @@ long link_apart(struct guard *g, int dir, const char *name, char text[PATH_MAX])
 int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PLACE_PATH], size_t *ret_n);
 bool nested_shows(struct guard *g, unsigned major, unsigned minor); /* the box shows that file system */
 bool nested_is_map(const struct place *p, const struct object *o);  /* an id map of a user namespace */
+/* The root of the caller, and whether that is the box's; -errno: unknown. */
+int caller_root(struct guard *g, bool *ret_ours);
 int nested_root(struct guard *g); /* the caller's root if it differs from ours; otherwise -1 */
 
 /* names_lock.c */
@@ -543,8 +545,6 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
                    struct sys_stat *ret); /* the object that was judged */
 /* Whether nothing but where it is refuses writing to it: a regular file outside of all trees, about which there is no rule. */
 bool verdict_grantable(struct guard *g, const struct object *o);
-/* What that refusal is, with the event of it. */
-int verdict_not_granted(struct guard *g, const struct object *o);
 /* A second name of a file that is guarded or hidden under its first (rules of fixed place only, as others cannot be
    listed). */
 int verdict_identity(struct guard *g, const struct sys_stat *st, enum denial_action action, struct str path);

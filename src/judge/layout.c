@@ -77,6 +77,11 @@ bool rules_outside(const struct rules *r, struct str path)
     return rules_root(r, path).n == 0; /* protected or hidden, perhaps in a writable tree */
 }
 
+bool rules_of_host(const struct rules *r, struct str path)
+{
+    return rules_root(r, path).n && !rules_private(r, path);
+}
+
 static bool in_tree(const struct rules *r, struct str path)
 {
     return rules_root(r, path).n && !rules_free(r, path);
@@ -135,7 +140,7 @@ bool rules_leads_out(const struct rules *r, struct str directory, struct str tex
     auto_buf struct buf path = BUF(16u << 10);
     gitconfig_follow(directory.n == 1 ? (struct str){"", 0} : directory, text, &path);
     const struct str place = path.n ? buf_view(&path) : STR("/");
-    return !buf_ok(&path) || (!is_system(place) && (rules_root(r, place).n == 0 || rules_private(r, place)));
+    return !buf_ok(&path) || (!is_system(place) && !rules_of_host(r, place));
 }
 
 /* ---- what a rule says ---- */

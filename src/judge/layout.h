@@ -27,6 +27,8 @@ bool layout_has(struct str path, struct str part);
 
 /* In no writable tree and no tree of the box's own. */
 bool rules_outside(const struct rules *r, struct str path);
+/* In a writable tree that is the host's, too. */
+bool rules_of_host(const struct rules *r, struct str path);
 /* Where repositories are judged: strict, in a writable tree, and not in a place that is the box's alone. */
 bool rules_judges_git(const struct rules *r, struct str path);
 /* The path matters to what makes a directory a repository: the lock of names is taken exclusively. */

@@ -59,6 +59,13 @@ static struct kept_record *record_at(const struct kept_index *x, uint32_t at)
     return (struct kept_record *)((uintptr_t)x + at); // NOLINT(performance-no-int-to-ptr)
 }
 
+/* The record behind `it`, or the first; NULL at the end. */
+static struct kept_record *next_record(const struct kept_index *x, const struct kept_record *it)
+{
+    const uintptr_t at = it ? (uintptr_t)it - (uintptr_t)x + it->bytes : sizeof *x;
+    return at < x->bytes ? record_at(x, (uint32_t)at) : NULL;
+}
+
 static size_t text_bytes(const char *s)
 {
     return str_of(s).n + 1;
@@ -81,8 +88,7 @@ static struct kept_record *add(struct kept_index *x, enum kept_kind kind, uint32
 
 static bool is_noted(const struct kept_index *x, uint32_t veil, const char *path, size_t n)
 {
-    for (uint32_t at = sizeof *x; at < x->bytes; at += record_at(x, at)->bytes) {
-        const struct kept_record *r = record_at(x, at);
+    for (const struct kept_record *r = NULL; (r = next_record(x, r));) {
         if (r->kind <= SEEN_CLOSED && r->veil == veil && memcmp(r->path, path, n) == 0 && !r->path[n])
             return true;
     }
@@ -185,8 +191,7 @@ static bool is_usable(const struct runner *r, int dir)
     const struct kept_index *x = r->kept.index;
     const struct step *veil = NULL;
     uint32_t of = UINT32_MAX;
-    for (uint32_t at = sizeof *x; at < x->bytes; at += record_at(x, at)->bytes) {
-        const struct kept_record *it = record_at(x, at);
+    for (const struct kept_record *it = NULL; (it = next_record(x, it));) {
         if (it->veil != of) {
             of = it->veil;
             veil = plan_nth(r->plan, STEP_VEIL, of);
@@ -245,8 +250,7 @@ bool kept_layers(struct runner *r, int *ret_points, int *ret_whiteouts)
         return false;
     layer_name(points, r->kept.veil, false);
     layer_name(whiteouts, r->kept.veil, true);
-    for (uint32_t at = sizeof *x; at < x->bytes; at += record_at(x, at)->bytes) {
-        const struct kept_record *it = record_at(x, at);
+    for (const struct kept_record *it = NULL; (it = next_record(x, it));) {
         const bool is_points = str_is(str_of(it->path), points);
         if (it->kind != MADE || (!is_points && !str_is(str_of(it->path), whiteouts)))
             continue;
@@ -265,10 +269,9 @@ bool kept_layers(struct runner *r, int *ret_points, int *ret_whiteouts)
 bool kept_has(const struct runner *r)
 {
     const struct kept_index *x = r->kept.index;
-    for (uint32_t at = sizeof *x; r->kept.dir >= 0 && at < x->bytes; at += record_at(x, at)->bytes) {
-        if (record_at(x, at)->kind == MADE && record_at(x, at)->veil == r->kept.veil)
+    for (const struct kept_record *it = NULL; r->kept.dir >= 0 && (it = next_record(x, it));)
+        if (it->kind == MADE && it->veil == r->kept.veil)
             return true;
-    }
     return false;
 }
 
@@ -444,8 +447,7 @@ static int set_back(int dir, const char *path, const struct sys_stat *st)
    unusable. */
 static int look_again(const struct kept_copy *c)
 {
-    for (uint32_t at = sizeof *c->index; at < c->index->bytes; at += record_at(c->index, at)->bytes) {
-        struct kept_record *it = record_at(c->index, at);
+    for (struct kept_record *it = NULL; (it = next_record(c->index, it));) {
         struct sys_stat st;
         if (it->kind != MADE)
             continue;

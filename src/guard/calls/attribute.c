@@ -75,12 +75,6 @@ static int object_judged(struct guard *g, int dir, uint64_t path, bool follow, e
     return no;
 }
 
-/* The call's result when object_judged() left nothing to do. */
-static long decided(int no)
-{
-    return no == DONE ? 0 : no;
-}
-
 /* The descriptor to act on: a duplicate of the caller's, or one of the copy that now has the name. */
 static int fd_once(struct guard *g, int own, enum denial_action action, enum hardlink_change change, bool alone)
 {
@@ -153,7 +147,7 @@ long truncate_call(struct guard *g, uint64_t path, int64_t length)
         return -EINVAL;
     int no = object_judged(g, AT_FDCWD, path, true, DENIAL_WRITE, NULL, length ? HARDLINK_CONTENT : HARDLINK_EMPTY);
     if (no)
-        return decided(no);
+        return no == DONE ? 0 : no;
     no = length ? size_allowed(g, length) : 0;
     if (no == 0)
         no = sys_truncate(decimal(room, g->object.fd), length);
@@ -215,7 +209,7 @@ static long change_path(struct guard *g, int dir, uint64_t path, bool follow, co
     const bool wishes = c->what == CHANGE_MODE || c->what == CHANGE_OWNER;
     int no = object_judged(g, dir, path, follow, DENIAL_CHANGE, wishes ? &c->wish : NULL, c->copy);
     if (no)
-        return decided(no);
+        return no == DONE ? 0 : no;
     no = S_ISLNK(g->object.st.mode) ? link_refuses(c) : 0;
     if (no == 0)
         no = change_now(g, g->object.fd, c);

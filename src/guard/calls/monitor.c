@@ -9,7 +9,6 @@
  * in between: then a frame is missing, or says too much, and nobody has gained or lost access. A system call that the filter
  * refuses is refused here with the same errno.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/magic.h>
 #include <linux/sched.h>
@@ -17,11 +16,11 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/un.h>
 #include "base/fd.h"
 #include "guard/calls/table.h"
 #include "guard/inside.h"
 #include "protocol/paths.h"
+#include "match/addr.h"
 #include "match/proctext.h"
 #include "protocol/notified.h"
 #include "protocol/filter_names.h"
@@ -449,33 +448,6 @@ long monitor_look(struct guard *g)
 
 /* ---- calls that were performed ---- */
 
-/* "1.2.3.4:80", "[::1]:80", "/run/x.sock", "@abstract"; 0: something else. */
-static size_t address_text(struct guard *g, uint64_t at, uint64_t n, char *to, size_t room, bool *ret_local)
-{
-    union {
-        struct sockaddr any;
-        struct sockaddr_in four;
-        struct sockaddr_in6 six;
-        struct sockaddr_un local;
-        char bytes[sizeof(struct sockaddr_storage)];
-    } a = {0};
-    char host[INET6_ADDRSTRLEN];
-    int k = 0;
-    if (n < sizeof a.any.sa_family || n > sizeof a.bytes || target_bytes(g, at, a.bytes, n) < 0)
-        return 0;
-    *ret_local = a.any.sa_family == AF_UNIX;
-    const size_t name = offsetof(struct sockaddr_un, sun_path);
-    if (*ret_local && n > name && a.local.sun_path[0] == 0)
-        k = snprintf(to, room, "@%.*s", (int)(n - name - 1), a.local.sun_path + 1);
-    else if (*ret_local && n > name)
-        k = snprintf(to, room, "%.*s", (int)(n - name), a.local.sun_path);
-    else if (a.any.sa_family == AF_INET && inet_ntop(AF_INET, &a.four.sin_addr, host, sizeof host))
-        k = snprintf(to, room, "%s:%u", host, ntohs(a.four.sin_port));
-    else if (a.any.sa_family == AF_INET6 && inet_ntop(AF_INET6, &a.six.sin6_addr, host, sizeof host))
-        k = snprintf(to, room, "[%s]:%u", host, ntohs(a.six.sin6_port));
-    return k > 0 && (size_t)k < room ? (size_t)k : 0;
-}
-
 static bool is_loopback(const char *text)
 {
     return strncmp(text, "127.", 4) == 0 || strncmp(text, "[::1]", 5) == 0;
@@ -495,7 +467,11 @@ static void address_result(struct guard *g, enum denial_action action, long r)
 {
     char text[sizeof(struct sockaddr_storage) + 16];
     bool local = false;
-    const size_t n = address_text(g, g->n.data.args[1], g->n.data.args[2], text, sizeof text, &local);
+    char bytes[sizeof(struct sockaddr_storage)];
+    const uint64_t length = g->n.data.args[2];
+    if (length > sizeof bytes || target_bytes(g, g->n.data.args[1], bytes, length) < 0)
+        return;
+    const size_t n = addr_shown(bytes, length, text, sizeof text, &local);
     int no = r < 0 ? (int)-r : 0;
     if (!n)
         return;

@@ -92,7 +92,7 @@ static long open_granted(struct guard *g, struct object *o, int flags)
     int no = guard_may_block(g);
     auto_fd int fd = no == 0 ? grant_ask(g, o, flags) : -1;
     if (no != GONE_ON && fd < 0)
-        no = verdict_not_granted(g, o);
+        no = verdict_outside(g, DENIAL_WRITE, o->fd, object_path(o));
     object_drop(o);
     return no == GONE_ON ? ANSWERED : fd < 0 ? no : give(g, &fd, flags, NULL);
 }

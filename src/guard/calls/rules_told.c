@@ -11,17 +11,6 @@
 
 #define SEALS 0xf /* F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE */
 
-/* Whether the caller's root is the box's. */
-static bool has_our_root(struct guard *g)
-{
-    struct sys_stat ours, theirs;
-    auto_fd int own = sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    auto_fd int root = own < 0 ? own : sys_openat(g->who->proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    return root >= 0 && sys_stat_fd(own, SYS_STAT_BASIC | SYS_STAT_MOUNT, &ours) == 0 &&
-           sys_stat_fd(root, SYS_STAT_BASIC | SYS_STAT_MOUNT, &theirs) == 0 && ours.mount == theirs.mount &&
-           ours.inode == theirs.inode;
-}
-
 /* The image in new memory with a descriptor. */
 static int rules_write(const struct plan_image *p)
 {
@@ -59,7 +48,9 @@ static bool add_top(struct guard *g, const char *path)
 long rules_tell(struct guard *g, int flags)
 {
     static int rules = -1;
-    if (g->plan->guard_bytes < sizeof(struct guard_table) || target_sure(g) < 0 || !has_our_root(g))
+    bool ours = false;
+    auto_fd int root = target_sure(g) < 0 ? -1 : caller_root(g, &ours);
+    if (g->plan->guard_bytes < sizeof(struct guard_table) || root < 0 || !ours)
         return -ENOENT; /* as the kernel says it */
     const int no = target_valid(g);
     if (no < 0)

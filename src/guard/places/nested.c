@@ -311,14 +311,21 @@ bool nested_is_map(const struct place *p, const struct object *o)
     return false;
 }
 
-int nested_root(struct guard *g)
+int caller_root(struct guard *g, bool *ret_ours)
 {
     struct sys_stat ours, theirs;
-    auto_fd int own = g->nested && !g->ours ? sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0) : -1;
-    auto_fd int root = own < 0 ? -1 : sys_openat(g->who->proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    auto_fd int own = sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    auto_fd int root = own < 0 ? own : sys_openat(g->who->proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (root < 0 || sys_stat_fd(own, SYS_STAT_BASIC | SYS_STAT_MOUNT, &ours) < 0 ||
-        sys_stat_fd(root, SYS_STAT_BASIC | SYS_STAT_MOUNT, &theirs) < 0 ||
-        (ours.mount == theirs.mount && ours.inode == theirs.inode))
-        return -1;
+        sys_stat_fd(root, SYS_STAT_BASIC | SYS_STAT_MOUNT, &theirs) < 0)
+        return -EACCES;
+    *ret_ours = ours.mount == theirs.mount && ours.inode == theirs.inode;
     return take_fd(&root);
+}
+
+int nested_root(struct guard *g)
+{
+    bool ours = true;
+    auto_fd int root = g->nested && !g->ours ? caller_root(g, &ours) : -1;
+    return ours ? -1 : take_fd(&root);
 }

@@ -23,10 +23,6 @@
 #define COPY_PIECE   (64u << 20)
 #define TRIES        8 /* if the host keeps replacing the file */
 
-#ifndef FICLONE
-#define FICLONE 0x40049409 /* linux/fs.h, _IOW(0x94, 9, int) */
-#endif
-
 /* ---- names made here ---- */
 
 /* Finds its entry, or with `make` a free one. The table is locked. */

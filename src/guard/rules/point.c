@@ -12,11 +12,6 @@
 #include "base/fd.h"
 #include "guard/inside.h"
 
-static bool is_modules(const struct place *p)
-{
-    return gitconfig_kind_of(place_path(p)) == GITCONFIG_MODULES; /* an empty .gitmodules says nothing */
-}
-
 /* A command in an inner box, which cannot mount, needs no mount points. */
 static bool can_mount(struct guard *g)
 {
@@ -38,8 +33,8 @@ bool point_may(struct guard *g, const struct place *p, const struct rule *rule, 
 bool point_modules(struct guard *g, const struct place *p, int flags, unsigned mode)
 {
     struct sys_stat st;
-    return p->seen >= 0 && flags & O_CREAT && !(mode & 0222) && is_modules(p) && can_mount(g) &&
-           sys_stat_at(p->dir, p->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT;
+    return p->seen >= 0 && flags & O_CREAT && !(mode & 0222) && gitconfig_kind_of(place_path(p)) == GITCONFIG_MODULES &&
+           can_mount(g) && sys_stat_at(p->dir, p->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT;
 }
 
 /* Created in this box and empty; for a directory rmdir(2) finds out. */

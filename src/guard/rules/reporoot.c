@@ -22,7 +22,7 @@
 /* Whether the names of the list apply around this path. */
 static bool speaks_of(struct guard *g, struct str path)
 {
-    return g->rules.n_rooted && rules_root(&g->rules, path).n && !rules_private(&g->rules, path);
+    return g->rules.n_rooted && rules_of_host(&g->rules, path);
 }
 
 bool reporoot_marks(struct guard *g, const struct place *p)

@@ -79,21 +79,16 @@ static void left_add(struct guard *g, struct str path)
     table_unlock(g->shared);
 }
 
-static bool of_the_host(struct guard *g, struct str path)
-{
-    return rules_root(&g->rules, path).n && !rules_private(&g->rules, path);
-}
-
 void told_link(struct guard *g, const struct place *p, const char *text)
 {
-    if (of_the_host(g, place_path(p)) && rules_leads_out(&g->rules, place_dir(p), str_of(text)))
+    if (rules_of_host(&g->rules, place_path(p)) && rules_leads_out(&g->rules, place_dir(p), str_of(text)))
         left_add(g, place_path(p));
     told_refs(g, p);
 }
 
 void told_fifo(struct guard *g, const struct place *p)
 {
-    if (of_the_host(g, place_path(p)))
+    if (rules_of_host(&g->rules, place_path(p)))
         left_add(g, place_path(p));
 }
 
@@ -102,7 +97,7 @@ void told_fifo(struct guard *g, const struct place *p)
 void told_refs(struct guard *g, const struct place *p)
 {
     struct str name = {p->name, p->name_n};
-    if (!g->rules.git || !of_the_host(g, place_path(p)))
+    if (!g->rules.git || !rules_of_host(&g->rules, place_path(p)))
         return;
     if (fold_eq(name, STR("HEAD")) || fold_eq(name, STR("packed-refs")) || fold_eq(name, STR(TABLES)))
         left_add(g, place_path(p));

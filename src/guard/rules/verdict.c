@@ -59,11 +59,6 @@ bool verdict_grantable(struct guard *g, const struct object *o)
            !rules_hidden(&g->rules, object_path(o)) && !rules_guarded(&g->rules, object_path(o), &end);
 }
 
-int verdict_not_granted(struct guard *g, const struct object *o)
-{
-    return verdict_outside(g, DENIAL_WRITE, o->fd, object_path(o));
-}
-
 /* ---- rules ---- */
 
 /* In mode "existing" a guarded name counts only if it existed before the box. */
