@@ -60,7 +60,7 @@ static char *next_word(char **p)
 }
 
 /* Decodes \040 and the like. */
-static char *decoded(char *text)
+static char *unescaped(char *text)
 {
     char *to = text;
     for (const char *p = text; *p;) {
@@ -86,8 +86,8 @@ bool proc_next_mount(char **text, struct proc_mount *ret)
     (void)next_word(&p);
     if (sscanf(next_word(&p), "%u:%u", &ret->major, &ret->minor) != 2)
         return false;
-    ret->root = decoded(next_word(&p));
-    ret->at = decoded(next_word(&p));
+    ret->root = unescaped(next_word(&p));
+    ret->at = unescaped(next_word(&p));
     return true;
 }
 

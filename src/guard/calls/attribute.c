@@ -157,7 +157,7 @@ long truncate_call(struct guard *g, uint64_t path, int64_t length)
 /* ---- one change, by whatever call ---- */
 
 enum changed { CHANGE_MODE, CHANGE_OWNER, CHANGE_TIMES, CHANGE_XATTR, CHANGE_NO_XATTR };
-struct change {
+struct alteration {
     enum changed what;
     struct wish wish; /* mode, owner */
     enum hardlink_change copy;
@@ -168,7 +168,7 @@ struct change {
 #define AS_IT_IS ((uint32_t)-1)
 
 /* By number in our /proc/self/fd, or as an empty path: `fd` may be one that only names. */
-static int change_now(struct guard *g, int fd, const struct change *c)
+static int change_now(struct guard *g, int fd, const struct alteration *c)
 {
     char room[12];
     switch (c->what) {
@@ -187,7 +187,7 @@ static int change_now(struct guard *g, int fd, const struct change *c)
 }
 
 /* `by_path`: a descriptor with O_PATH is valid, too. */
-static long change_fd(struct guard *g, int fd, const struct change *c, bool by_path)
+static long change_fd(struct guard *g, int fd, const struct alteration *c, bool by_path)
 {
     const int own = fd_judged(g, fd, DENIAL_CHANGE, c->copy, by_path);
     if (own < 0 || own == GONE_ON)
@@ -199,12 +199,12 @@ static long change_fd(struct guard *g, int fd, const struct change *c, bool by_p
 }
 
 /* Attributes of a link itself: "user." is not permitted there, others need capabilities that nobody has. */
-static int link_refuses(const struct change *c)
+static int link_refuses(const struct alteration *c)
 {
     return c->what == CHANGE_MODE ? -EOPNOTSUPP : c->what == CHANGE_XATTR || c->what == CHANGE_NO_XATTR ? -EPERM : 0;
 }
 
-static long change_path(struct guard *g, int dir, uint64_t path, bool follow, const struct change *c)
+static long change_path(struct guard *g, int dir, uint64_t path, bool follow, const struct alteration *c)
 {
     const bool wishes = c->what == CHANGE_MODE || c->what == CHANGE_OWNER;
     int no = object_judged(g, dir, path, follow, DENIAL_CHANGE, wishes ? &c->wish : NULL, c->copy);
@@ -219,7 +219,7 @@ static long change_path(struct guard *g, int dir, uint64_t path, bool follow, co
 }
 
 /* With AT_EMPTY_PATH in `flags` an empty path is the descriptor `dir`. */
-static long change_at(struct guard *g, int dir, uint64_t path, int flags, const struct change *c)
+static long change_at(struct guard *g, int dir, uint64_t path, int flags, const struct alteration *c)
 {
     if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
         return -EINVAL;
@@ -234,37 +234,37 @@ static long change_at(struct guard *g, int dir, uint64_t path, int flags, const 
 
 /* ---- the calls ---- */
 
-static struct change new_mode(unsigned mode)
+static struct alteration new_mode(unsigned mode)
 {
-    return (struct change){CHANGE_MODE, .wish = {mode & 07777, AS_IT_IS, AS_IT_IS}, .copy = HARDLINK_ATTRIBUTE};
+    return (struct alteration){CHANGE_MODE, .wish = {mode & 07777, AS_IT_IS, AS_IT_IS}, .copy = HARDLINK_ATTRIBUTE};
 }
 
 long chmod_call(struct guard *g, int dir, uint64_t path, unsigned mode, int flags)
 {
-    const struct change c = new_mode(mode);
+    const struct alteration c = new_mode(mode);
     return change_at(g, dir, path, flags, &c);
 }
 
 long fchmod_call(struct guard *g, int fd, unsigned mode)
 {
-    const struct change c = new_mode(mode);
+    const struct alteration c = new_mode(mode);
     return change_fd(g, fd, &c, false);
 }
 
-static struct change new_owner(unsigned uid, unsigned gid)
+static struct alteration new_owner(unsigned uid, unsigned gid)
 {
-    return (struct change){CHANGE_OWNER, .wish = {AS_IT_IS, uid, gid}, .copy = HARDLINK_ATTRIBUTE};
+    return (struct alteration){CHANGE_OWNER, .wish = {AS_IT_IS, uid, gid}, .copy = HARDLINK_ATTRIBUTE};
 }
 
 long chown_call(struct guard *g, int dir, uint64_t path, unsigned uid, unsigned gid, int flags)
 {
-    const struct change c = new_owner(uid, gid);
+    const struct alteration c = new_owner(uid, gid);
     return change_at(g, dir, path, flags, &c);
 }
 
 long fchown_call(struct guard *g, int fd, unsigned uid, unsigned gid)
 {
-    const struct change c = new_owner(uid, gid);
+    const struct alteration c = new_owner(uid, gid);
     return change_fd(g, fd, &c, false);
 }
 
@@ -294,8 +294,8 @@ static int times_read(struct guard *g, uint64_t at, enum times form, struct time
 long times_call(struct guard *g, int dir, uint64_t path, uint64_t times, enum times form, int flags)
 {
     struct timespec t[2];
-    const struct change c = {CHANGE_TIMES, .times = times ? t : NULL,
-                             .copy = times ? HARDLINK_ATTRIBUTE : HARDLINK_TOUCH};
+    const struct alteration c = {CHANGE_TIMES, .times = times ? t : NULL,
+                                 .copy = times ? HARDLINK_ATTRIBUTE : HARDLINK_TOUCH};
     int no = times ? times_read(g, times, form, t) : 0;
     if (no < 0)
         return no;
@@ -315,7 +315,7 @@ int xattr_name(struct guard *g, uint64_t at)
     return n == 0 || n >= XATTR_NAME ? -ERANGE : 0;
 }
 
-static long change_xattr(struct guard *g, bool follow, int fd, uint64_t path, const struct change *c)
+static long change_xattr(struct guard *g, bool follow, int fd, uint64_t path, const struct alteration *c)
 {
     return path ? change_path(g, AT_FDCWD, path, follow, c) : change_fd(g, fd, c, false);
 }
@@ -323,7 +323,7 @@ static long change_xattr(struct guard *g, bool follow, int fd, uint64_t path, co
 long setxattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t name, uint64_t value, uint64_t n,
                    int flags)
 {
-    const struct change c = {CHANGE_XATTR, .copy = HARDLINK_ATTRIBUTE, .n = n, .flags = flags};
+    const struct alteration c = {CHANGE_XATTR, .copy = HARDLINK_ATTRIBUTE, .n = n, .flags = flags};
     if (flags & ~3) /* XATTR_CREATE | XATTR_REPLACE */
         return -EINVAL;
     int no = xattr_name(g, name);
@@ -336,7 +336,7 @@ long setxattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t
 
 long removexattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t name)
 {
-    const struct change c = {CHANGE_NO_XATTR, .copy = HARDLINK_ATTRIBUTE};
+    const struct alteration c = {CHANGE_NO_XATTR, .copy = HARDLINK_ATTRIBUTE};
     const int no = xattr_name(g, name);
     return no < 0 ? no : change_xattr(g, follow, fd, path, &c);
 }
