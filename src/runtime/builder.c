@@ -32,29 +32,6 @@ static void must(const struct builder *b, uint32_t where, int e)
         builder_give_up(b, where, e);
 }
 
-int close_others(int *keep, int n)
-{
-    unsigned next = 0;
-#ifdef PINFOLD_FAULTS /* the count of calls goes on in the guard's program */
-    int more[24];
-    for (int i = 0; i < n; i++)
-        more[i] = keep[i];
-    more[n++] = sys_fault_fd;
-    keep = more;
-#endif
-    sort_fds(keep, (unsigned)n);
-    for (int i = 0; i < n; i++) {
-        if (keep[i] < 0)
-            continue;
-        int e = (unsigned)keep[i] > next ? sys_close_range(next, (unsigned)keep[i] - 1) : 0;
-        if (e < 0)
-            return e;
-        if ((unsigned)keep[i] >= next)
-            next = (unsigned)keep[i] + 1;
-    }
-    return sys_close_range(next, ~0u);
-}
-
 /* Drops everything of the caller's that could matter inside: descriptors, signal dispositions and mask, session,
    umask. */
 int builder_forget(struct builder *b)

@@ -3,6 +3,7 @@
  * wait here lie side by side.
  */
 #include "runtime/runner.h"
+#include "sys/fault.h"
 
 /* By insertion: they are few, and mostly come in order. */
 void sort_fds(int *fds, unsigned n)
@@ -13,6 +14,29 @@ void sort_fds(int *fds, unsigned n)
             fds[j] = fds[j - 1];
         fds[j] = v;
     }
+}
+
+int close_others(int *keep, int n)
+{
+    unsigned next = 0;
+#ifdef PINFOLD_FAULTS /* the count of calls goes on in the guard's program */
+    int more[24];
+    for (int i = 0; i < n; i++)
+        more[i] = keep[i];
+    more[n++] = sys_fault_fd;
+    keep = more;
+#endif
+    sort_fds(keep, (unsigned)n);
+    for (int i = 0; i < n; i++) {
+        if (keep[i] < 0)
+            continue;
+        int e = (unsigned)keep[i] > next ? sys_close_range(next, (unsigned)keep[i] - 1) : 0;
+        if (e < 0)
+            return e;
+        if ((unsigned)keep[i] >= next)
+            next = (unsigned)keep[i] + 1;
+    }
+    return sys_close_range(next, ~0u);
 }
 
 void close_done(struct runner *r)
