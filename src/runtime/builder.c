@@ -7,7 +7,6 @@
 #include "runtime/kept_masks.h"
 #include "base/text.h"
 #include "sys/caps.h"
-#include "sys/fault.h"
 #include "sys/fd.h"
 #include "sys/poll.h"
 #include "sys/process.h"
