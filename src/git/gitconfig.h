@@ -78,6 +78,11 @@ bool gitref_is_option(struct str name);
 bool gitref_loose(struct str text, struct str *ret_id);
 /* The next entry of packed-refs, in the one form that git writes: 1, 0 (the end), or -EBADMSG. `begins`: at the beginning of the file. */
 int gitref_entry(struct str *text, bool begins, struct str *ret_id, struct str *ret_name);
+/* It has neither white space nor control characters. */
+bool gitref_is_plain(struct str ref);
+/* Whether the entry of this name in a packed-refs from *old on has this id; *old moves on to it, or to the next one: both files are sorted,
+   and what is not found is asked about. */
+bool gitref_packed_is(struct str *old, struct str ref, struct str id);
 /* reftable.c: calls `each` for every ref in a table, with its target if it is symbolic, until it returns non-zero, and
    returns that; -EBADMSG if the table is none, or has what git could read otherwise. */
 typedef int gitref_each(void *ctx, struct str name, struct str target);

@@ -85,3 +85,26 @@ bool gitref_is_option(struct str name)
     }
     return str_starts(name, STR("-"));
 }
+
+bool gitref_is_plain(struct str ref)
+{
+    for (size_t i = 0; i < ref.n; i++)
+        if ((unsigned char)ref.p[i] <= ' ' || ref.p[i] == 0x7f)
+            return false;
+    return true;
+}
+
+bool gitref_packed_is(struct str *old, struct str ref, struct str id)
+{
+    struct str rest = *old, old_id, name;
+    while (gitref_entry(&rest, false, &old_id, &name) > 0) {
+        const size_t n = name.n < ref.n ? name.n : ref.n;
+        const int order = memcmp(name.p, ref.p, n);
+        if (order == 0 && name.n == ref.n)
+            return str_eq(old_id, id);
+        if (order > 0 || (order == 0 && name.n > ref.n))
+            return false;
+        *old = rest;
+    }
+    return false;
+}

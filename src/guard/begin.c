@@ -12,7 +12,6 @@
 
 #include "base/fd.h"
 #include "guard/inside.h"
-#include "sys/fd.h"
 
 #define LOADER_MOST                                                                                                    \
     (256u << 10)     /* bytes of the C library's loader in memory; musl's is its whole library, most of it further on */

@@ -15,10 +15,8 @@
  * calls would be lost.
  */
 #include <errno.h>
-#include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -27,7 +25,9 @@
 #include <sys/wait.h>
 #include <linux/capability.h>
 #include "base/fd.h"
+#include "guard/calls/table.h"
 #include "guard/inside.h"
+#include "sys/caps.h"
 #include "sys/fd.h"
 #include "sys/poll.h"
 #include "sys/process.h"
@@ -42,134 +42,15 @@
 
 /* ---- one call ---- */
 
-#if defined __x86_64__
-static long serve_old(struct guard *g, const __u64 *a)
-{
-    switch (g->n.data.nr) {
-    case SYS_open:
-        return open_call(g, AT_FDCWD, a[0], (int)a[1], (unsigned)a[2]);
-    case SYS_readlink:
-        return readlink_call(g, AT_FDCWD, a[0], a[1], (int)a[2]);
-    case SYS_creat:
-        return open_call(g, AT_FDCWD, a[0], O_CREAT | O_WRONLY | O_TRUNC, (unsigned)a[1]);
-    case SYS_mkdir:
-        return make_call(g, AT_FDCWD, a[0], true, (unsigned)a[1], 0);
-    case SYS_rmdir:
-        return unlink_call(g, AT_FDCWD, a[0], AT_REMOVEDIR);
-    case SYS_mknod:
-        return make_call(g, AT_FDCWD, a[0], false, (unsigned)a[1], (uint32_t)a[2]);
-    case SYS_symlink:
-        return symlink_call(g, a[0], AT_FDCWD, a[1]);
-    case SYS_link:
-        return link_call(g, AT_FDCWD, a[0], AT_FDCWD, a[1], 0);
-    case SYS_unlink:
-        return unlink_call(g, AT_FDCWD, a[0], 0);
-    case SYS_rename:
-        return rename_call(g, AT_FDCWD, a[0], AT_FDCWD, a[1], 0);
-    case SYS_chmod:
-        return chmod_call(g, AT_FDCWD, a[0], (unsigned)a[1], 0);
-    case SYS_chown:
-        return chown_call(g, AT_FDCWD, a[0], (unsigned)a[1], (unsigned)a[2], 0);
-    case SYS_lchown:
-        return chown_call(g, AT_FDCWD, a[0], (unsigned)a[1], (unsigned)a[2], AT_SYMLINK_NOFOLLOW);
-    case SYS_utime:
-        return a[0] ? times_call(g, AT_FDCWD, a[0], a[1], TIMES_BUF, 0) : -EFAULT;
-    case SYS_utimes:
-        return a[0] ? times_call(g, AT_FDCWD, a[0], a[1], TIMES_VAL, 0) : -EFAULT;
-    case SYS_futimesat:
-        return times_call(g, (int)a[0], a[1], a[2], TIMES_VAL, 0);
-    default:
-        return -ENOSYS;
-    }
-}
-#else
-static long serve_old(struct guard *g, const __u64 *a)
-{
-    (void)g;
-    (void)a;
-    return -ENOSYS;
-}
-#endif
-
-#ifndef SYS_fchmodat2
-#define SYS_fchmodat2 452
-#endif
-
-static long serve_attribute(struct guard *g, const __u64 *a)
-{
-    switch (g->n.data.nr) {
-    case SYS_fchmod:
-        return fchmod_call(g, (int)a[0], (unsigned)a[1]);
-    case SYS_fchmodat:
-        return chmod_call(g, (int)a[0], a[1], (unsigned)a[2], 0);
-    case SYS_fchmodat2:
-        return chmod_call(g, (int)a[0], a[1], (unsigned)a[2], (int)a[3]);
-    case SYS_fchown:
-        return fchown_call(g, (int)a[0], (unsigned)a[1], (unsigned)a[2]);
-    case SYS_fchownat:
-        return chown_call(g, (int)a[0], a[1], (unsigned)a[2], (unsigned)a[3], (int)a[4]);
-    case SYS_utimensat:
-        return times_call(g, (int)a[0], a[1], a[2], TIMES_SPEC, (int)a[3]);
-    case SYS_setxattr:
-    case SYS_lsetxattr:
-        return a[0] ? setxattr_call(g, g->n.data.nr == SYS_setxattr, -1, a[0], a[1], a[2], a[3], (int)a[4]) : -EFAULT;
-    case SYS_fsetxattr:
-        return setxattr_call(g, true, (int)a[0], 0, a[1], a[2], a[3], (int)a[4]);
-    case SYS_removexattr:
-    case SYS_lremovexattr:
-        return a[0] ? removexattr_call(g, g->n.data.nr == SYS_removexattr, -1, a[0], a[1]) : -EFAULT;
-    case SYS_fremovexattr:
-        return removexattr_call(g, true, (int)a[0], 0, a[1]);
-    default:
-        return serve_old(g, a);
-    }
-}
-
-/* Calls notified where reads are judged, besides opens. */
-static long serve_look(struct guard *g, const __u64 *a)
-{
-    switch (g->n.data.nr) {
-    case SYS_readlinkat:
-        return readlink_call(g, (int)a[0], a[1], a[2], (int)a[3]);
-    case SYS_getxattr:
-    case SYS_lgetxattr:
-        return getxattr_call(g, g->n.data.nr == SYS_getxattr, a[0], a[1], a[2], a[3]);
-    case SYS_listxattr:
-    case SYS_llistxattr:
-        return listxattr_call(g, g->n.data.nr == SYS_listxattr, a[0], a[1], a[2]);
-    case SYS_inotify_add_watch:
-        return inotify_call(g, (int)a[0], a[1], (uint32_t)a[2]);
-    case SYS_ptrace:
-        return ptrace_call(g, (long)a[0], (pid_t)a[1]);
-    default:
-        return serve_attribute(g, a);
-    }
-}
-
 static long serve_call(struct guard *g)
 {
     const __u64 *a = g->n.data.args;
     switch (g->n.data.nr) {
-    case SYS_openat:
-        return open_call(g, (int)a[0], a[1], (int)a[2], (unsigned)a[3]);
-    case SYS_mkdirat:
-        return make_call(g, (int)a[0], a[1], true, (unsigned)a[2], 0);
-    case SYS_mknodat:
-        return make_call(g, (int)a[0], a[1], false, (unsigned)a[2], (uint32_t)a[3]);
-    case SYS_symlinkat:
-        return symlink_call(g, a[0], (int)a[1], a[2]);
-    case SYS_linkat:
-        return link_call(g, (int)a[0], a[1], (int)a[2], a[3], (int)a[4]);
-    case SYS_unlinkat:
-        return unlink_call(g, (int)a[0], a[1], (int)a[2]);
-#ifdef SYS_renameat
-    case SYS_renameat:
-        return rename_call(g, (int)a[0], a[1], (int)a[2], a[3], 0);
-#endif
-    case SYS_renameat2:
-        return rename_call(g, (int)a[0], a[1], (int)a[2], a[3], (unsigned)a[4]);
-    case SYS_truncate:
-        return truncate_call(g, a[0], (int64_t)a[1]);
+#define X(call, perform, dir, path, action, expects)                                                                   \
+    case SYS_##call:                                                                                                   \
+        return perform;
+        GUARD_CALLS(X)
+#undef X
     case SYS_bind:
         return bind_call(g, (int)a[0], a[1], (uint32_t)a[2]);
     case SYS_connect:
@@ -198,43 +79,40 @@ static long serve_call(struct guard *g)
     case SYS_setpriority:
     case SYS_ioprio_set:
         return peer_call(g);
+        /* Where reads are judged, besides opens. */
+#if defined __x86_64__
+    case SYS_readlink:
+        return readlink_call(g, AT_FDCWD, a[0], a[1], (int)a[2]);
+#endif
+    case SYS_readlinkat:
+        return readlink_call(g, (int)a[0], a[1], a[2], (int)a[3]);
+    case SYS_getxattr:
+    case SYS_lgetxattr:
+        return getxattr_call(g, g->n.data.nr == SYS_getxattr, a[0], a[1], a[2], a[3]);
+    case SYS_listxattr:
+    case SYS_llistxattr:
+        return listxattr_call(g, g->n.data.nr == SYS_listxattr, a[0], a[1], a[2]);
+    case SYS_inotify_add_watch:
+        return inotify_call(g, (int)a[0], a[1], (uint32_t)a[2]);
+    case SYS_ptrace:
+        return ptrace_call(g, (long)a[0], (pid_t)a[1]);
     default:
-        return serve_look(g, a);
+        return -ENOSYS;
     }
 }
 
-/*
- * Whether the first that the call's handler does with the caller, once it has read its paths, is to find a place (place_from()): an
- * absolute one asks whether the thread that is known by this number is still there, and a relative one opens its working directory,
- * which is there only as long as that thread.
- */
+/* Whether the first that the call's handler does with the caller, once it has read its paths, is to find a place (place_from()). */
 static bool finds_caller(const struct guard *g)
 {
-    const int dir = (int)g->n.data.args[0];
+    const __u64 *a = g->n.data.args;
     if (g->plan->filter & FILTER_READS) /* running_judge() */
         return false;
     switch (g->n.data.nr) {
-#if defined __x86_64__
-    case SYS_open:
-    case SYS_creat:
-    case SYS_mkdir:
-    case SYS_unlink:
-    case SYS_rmdir:
-    case SYS_rename:
-    case SYS_chmod:
-        return true;
-#endif
-    case SYS_openat:
-    case SYS_mkdirat:
-    case SYS_unlinkat:
-#ifdef SYS_renameat
-    case SYS_renameat:
-#endif
-    case SYS_renameat2:
-    case SYS_fchmodat:
-        return dir == AT_FDCWD;
-    case SYS_utimensat:
-        return dir == AT_FDCWD && g->n.data.args[1];
+#define X(call, perform, dir, path, action, expects)                                                                   \
+    case SYS_##call:                                                                                                   \
+        return expects;
+        GUARD_CALLS(X)
+#undef X
     default:
         return false;
     }
@@ -531,13 +409,6 @@ static int guard_end(struct guard *g)
     return no;
 }
 
-static bool has_ptrace(void)
-{
-    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-    struct __user_cap_data_struct data[2] = {0};
-    return sys_call(SYS_capget, &header, data, 0, 0, 0, 0) == 0 && (data[0].effective >> 19 & 1);
-}
-
 static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena *mem)
 {
     const struct plan_image *plan = ask->plan;
@@ -554,7 +425,7 @@ static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena
     g->own_text = ask->text ? ask->text : guard_text();
     g->self_fd = g->token = g->summon = g->children = g->lent = g->mounts_fd = -1;
     g->main = g->leader = true;
-    g->main_pid = sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    g->main_pid = sys_getpid();
     static const struct guard_table nothing = {.mode = GUARD_OFF};
     const struct guard_table *table = (const void *)((const char *)plan + plan->guard_at);
     bool some = plan->guard_bytes >= sizeof *table;
@@ -580,7 +451,7 @@ static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena
     no = worker_own(g);
     if (no < 0)
         return no;
-    g->has_ptrace = has_ptrace();
+    g->has_ptrace = sys_caps_has(CAP_SYS_PTRACE);
     g->nested = g->plan->filter & FILTER_USERNS;
     const unsigned processors = sys_processors();
     g->processors = processors > 4 ? 4 : processors;

@@ -11,9 +11,11 @@
 #include <linux/seccomp.h>
 #include <stdatomic.h>
 #include "base/buf.h"
+#include "base/text.h"
 #include "git/gitconfig.h"
 #include "guard/guard.h"
 #include "judge/judge.h"
+#include "judge/layout.h"
 #include "sys/file.h"
 #include "sys/notify.h"
 #include "sys/process.h"
@@ -54,7 +56,6 @@ uint64_t guard_text(void);
 #define WATCHED_MAX  16          /* of those: watchers of a .gitmodules */
 #define WATCHERS     WATCHED_MAX /* calls wait for all: one that lands later would put back what was there before */
 #define PLACE_PATH   (PATH_MAX + NAME_MAX + 2)
-#define GUARD_TEMP   ".pinfold-guard-" /* prefix of names that only the guard creates */
 #define HOLDS_MAX    24
 #define REPEATED_MAX 1024
 #define KEPT_DIRS    128
@@ -74,9 +75,8 @@ struct hidden { /* what was at a hidden name */
     int fd;        /* of a directory, O_PATH; -1 */
 };
 struct links { /* a file, and how many of its names this guard made */
-    uint64_t device, inode;
-    int64_t seconds;
-    uint32_t nanoseconds, n; /* n 0: unused entry */
+    struct born is;
+    uint32_t n; /* 0: unused entry */
 };
 struct mask { /* the umask that a process has set */
     int32_t tgid;
@@ -199,6 +199,26 @@ static inline struct str place_path(const struct place *p)
 {
     return (struct str){p->path, p->n};
 }
+/* The last component without a slash behind it; "" of the root. */
+static inline const char *place_bare(const struct place *p)
+{
+    return p->path + p->dir_n + 1;
+}
+static inline struct str place_last(const struct place *p)
+{
+    return (struct str){p->name, p->name_n};
+}
+/* What is there now, a link itself: 0 or -errno. */
+static inline int place_stat(const struct place *p, unsigned mask, struct sys_stat *ret)
+{
+    return sys_stat_at(p->dir, place_bare(p), AT_SYMLINK_NOFOLLOW, mask, ret);
+}
+/* Something is there, or may be. */
+static inline bool place_taken(const struct place *p)
+{
+    struct sys_stat st;
+    return place_stat(p, SYS_STAT_BASIC, &st) != -ENOENT;
+}
 static inline struct str place_dir(const struct place *p)
 {
     return p->dir_n ? (struct str){p->path, p->dir_n} : (struct str){"/", 1};
@@ -319,11 +339,15 @@ int pid_of_init(const struct guard *g);               /* as the guard's /proc ha
 int target_status(struct guard *g, struct target *t); /* fills tgid, box ids, umask */
 /* Its command line, words with their NULs, as it says itself; how many bytes. */
 uint32_t target_line(struct guard *g, char to[DENIAL_ARGV]);
-uint32_t target_session(struct guard *g);        /* its session (setsid(2)) now, in the box's numbering; 0: unknown */
-#define CAP_ADMIN 21                             /* CAP_SYS_ADMIN */
-int target_caps(struct guard *g, uint64_t *ret); /* its effective capabilities, in its own user namespace */
-int target_umask(struct guard *g);               /* sets our umask to the caller's */
-void target_mask_set(struct guard *g, uint32_t mask);                 /* the caller is about to set it */
+uint32_t target_session(struct guard *g); /* its session (setsid(2)) now, in the box's numbering; 0: unknown */
+/* Signals that wait for a process and that it does not block, by the `status` of it in `dir`; all, if that cannot be read. */
+uint64_t signals_waiting(int dir, const char *status);
+/* Who traces the process of this directory, in its own numbers, and whether that has stopped it. */
+int32_t stopped_by(int proc, bool *ret_stopped);
+#define CAP_ADMIN 21                                  /* CAP_SYS_ADMIN */
+int target_caps(struct guard *g, uint64_t *ret);      /* its effective capabilities, in its own user namespace */
+int target_umask(struct guard *g);                    /* sets our umask to the caller's */
+void target_mask_set(struct guard *g, uint32_t mask); /* the caller is about to set it */
 int target_string(struct guard *g, uint64_t at, char text[PATH_MAX]); /* length, -EFAULT, -ENAMETOOLONG */
 /* 0, -EFAULT, or nobody waits for the answer any more */
 int target_bytes(struct guard *g, uint64_t at, void *bytes, size_t n);
@@ -347,6 +371,8 @@ bool mount_ours(struct guard *g, uint64_t id);
 void mounts_drop(struct guard *g); /* in a forked worker, which reads its own list */
 
 /* resolve.c */
+/* Opens an absolute path in the box ("" is the root), over no link. */
+int open_in_box(struct str path, int flags);
 int place_find(struct guard *g, int dir_fd, const char *text,
                struct place *ret); /* does not follow the last component */
 /* For a call with two paths: the directory that both begin at, opened once, or -1: each finds its own. */
@@ -366,7 +392,6 @@ int object_find(struct guard *g, struct place *p, bool follow, struct object *re
 int object_of_fd(struct guard *g, int fd, struct object *ret); /* `fd` stays the caller's; a duplicate is kept */
 void object_drop(struct object *o);
 int path_of(struct guard *g, int fd, char path[PLACE_PATH], size_t *ret_n);
-char *decimal(char room[12], int number); /* returns the start of the text */
 /* Follows one link: `p` becomes the place it names, or `o` the object of a magic link (o->magic). */
 int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *links);
 
@@ -425,6 +450,11 @@ enum proc_way {
 enum proc_way proc_way(struct guard *g, const struct place *p, const struct object *o, int flags);
 int proc_open(struct guard *g, const struct object *o, enum proc_way way, int flags);
 bool proc_is_box(struct guard *g, const struct sys_stat *st); /* in the same file system as the box's /proc */
+/* Runs `run`, which ends by sys_exit(), in a new process with the descriptors of this one, but memory of its own; the stack of `room`
+   bytes is this function's until then. What it exits with as -errno, or -EACCES. */
+int apart_wait(void (*run)(void *), void *arg, char *stack, size_t room);
+/* Opens a namespace of the caller, a name below its /proc/TID/ns, if it is not ours: *ret -1. 0 or -errno. */
+int space_of(struct guard *g, const char *name, int *ret);
 /* Opens with all capabilities of the caller's user namespace; -ENOENT if that is ours. */
 int proc_open_whole(struct guard *g, const struct object *o, int flags);
 /* Opens through a magic link with the caller's rights only. *ret_writes: it is a writable descriptor of the caller. */
@@ -441,6 +471,8 @@ long link_apart(struct guard *g, int dir, const char *name, char text[PATH_MAX])
 int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PLACE_PATH], size_t *ret_n);
 bool nested_shows(struct guard *g, unsigned major, unsigned minor); /* the box shows that file system */
 bool nested_is_map(const struct place *p, const struct object *o);  /* an id map of a user namespace */
+/* The root of the caller, and whether that is the box's; -errno: unknown. */
+int caller_root(struct guard *g, bool *ret_ours);
 int nested_root(struct guard *g); /* the caller's root if it differs from ours; otherwise -1 */
 
 /* names_lock.c */
@@ -467,7 +499,19 @@ bool hold_more(struct guard *g, int dir, const char *name);
 void holds_drop(struct guard *g);
 void holds_forget(struct guard *g); /* in a child: the locks are its parent's */
 
+/* Why, in more than one file. */
+#define OPTION_REF "a branch, tag or remote whose name is an option"
+#define MOVED_AWAY "something the host moved away from a hidden name"
+#define SUBMODULE  "a link on the path to a submodule's files"
+#define REPOSITORY "a hook, a remote, commondir, the configuration or the index of a git repository"
+#define GIT_LINK   "a link in a git repository, through which git outside would write"
+
 /* verdict.c: 0, or -EACCES with the denial reported */
+/* The rule that guards `path` now: in mode "existing" what is new is free. *ret_end: of the guarded name. */
+const struct rule *verdict_guarded(struct guard *g, struct str path, size_t *ret_end);
+/* For a path outside of all trees, with the event of it, the error of a mount; `fd` is the object, or the directory with the name. */
+int verdict_outside(struct guard *g, enum denial_action action, int fd, struct str path);
+int verdict_outside_at(struct guard *g, enum denial_action action, const struct place *p);
 enum made {
     MADE_FILE,
     MADE_DIRECTORY,
@@ -484,8 +528,6 @@ int verdict_arrived(struct guard *g, const struct place *to);
 bool verdict_counts(struct guard *g, const struct place *to);
 int verdict_moving(struct guard *g, const struct place *to,
                    const char *temp); /* in transit, under a name of the guard's */
-/* Whether a link from one to the other is between two directories of git's objects in one copy-on-write layer. */
-bool verdict_layered_objects(const struct guard *g, const struct object *from, const struct place *to);
 /* The same for a link, or (`moved`: its old place) for a directory that contains links. */
 int verdict_linked(struct guard *g, const struct place *p, const struct place *moved);
 int verdict_git_link(struct guard *g, const struct place *p, const char *text); /* NULL: whatever it leads to */
@@ -503,16 +545,31 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
                    struct sys_stat *ret); /* the object that was judged */
 /* Whether nothing but where it is refuses writing to it: a regular file outside of all trees, about which there is no rule. */
 bool verdict_grantable(struct guard *g, const struct object *o);
-/* What that refusal is, with the event of it. */
-int verdict_not_granted(struct guard *g, const struct object *o);
 /* A second name of a file that is guarded or hidden under its first (rules of fixed place only, as others cannot be
    listed). */
 int verdict_identity(struct guard *g, const struct sys_stat *st, enum denial_action action, struct str path);
 int verdict_link(struct guard *g, const struct object *from, const struct place *to);
-bool verdict_exclusive(const struct guard *g,
-                       const struct place *p); /* the place matters to repositories: take the name lock exclusively */
+
+/* repository.c. Where a repository's own place begins in `path`, whatever the repository is called; otherwise 0. `ret_config`: it is a
+   configuration or an index, judged by content. */
+size_t repository_place(struct guard *g, struct str path, bool *ret_config);
+/* An empty directory for remotes comes with git's templates; the contents of another, or of a link's target, were not judged. */
+bool repository_for_remotes(struct guard *g, const struct place *p);
+bool repository_brings_remotes(struct guard *g, const struct place *from, const struct place *to);
+bool repository_brings_links(struct guard *g, const struct place *from, const struct place *to);
+/* The second of `objects` and `refs` makes its directory a repository, and what is in it effective: 0 or an error, told. */
+int repository_completed(struct guard *g, const struct place *p);
+/* The same of one that was just created; false: the place is neither of the two. */
+bool repository_half_made(struct guard *g, const struct place *p, int *ret);
+/* Something guarded but without effect (only samples, a configuration without programs) may be removed with the repository. */
+bool repository_inert(struct guard *g, const struct rule *rule, struct str path, size_t end, int dir, const char *name);
+/* The same of `rest` in the directory at `p`, that leaves, or arrives and comes into effect. */
+bool repository_rest_inert(struct guard *g, const struct place *p, const struct rule *rule, struct str rest,
+                           bool arrives);
 
 /* born.c */
+struct born born_of(const struct sys_stat *st); /* with SYS_STAT_BORN */
+bool born_same(const struct born *a, const struct born *b);
 void born_add(struct guard *g, const struct sys_stat *st);
 bool born_has(struct guard *g, const struct sys_stat *st);
 struct str places_next(const struct places *all, uint32_t *at); /* from offset *at on; "" at the end */
@@ -608,6 +665,10 @@ void deny_root_map(struct guard *g);
 int deny_namespace(struct guard *g);
 int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why);
 
+/* Gives pinfold one end of a new pair of sockets, with a frame of this kind, once `n` bytes, perhaps with `fd`, wait for it there:
+   the other end, or -errno; -EPIPE: it takes none. */
+int report_pair(struct guard *g, uint32_t kind, const void *first, size_t n, int fd);
+
 /* rules_told.c: whether the open in text[0] asks for the rules; the answer to it */
 bool rules_told_at(const struct guard *g, int flags);
 long rules_tell(struct guard *g, int flags);
@@ -668,10 +729,7 @@ void monitor_end(struct guard *g); /* tells how often what was told has happened
 
 /* quiet.c: whether a call that continues (monitor_only()) has nothing to be told of. */
 bool quiet_call(struct guard *g);
-/* Whether a path of /proc leads out of it again: "..", root, cwd, or beyond a descriptor. */
-bool proc_leaves(const char *text);
-bool quiet_masked(const struct guard *g, const char *path, size_t n, bool *ret_clear);
-/* What the call names, nothing, was found to be at `path`; `clear` as quiet_masked() has said. */
+/* What the call names, nothing, was found to be at `path`; `clear` as plan_masks() has said. */
 void quiet_keep(struct guard *g, int dir, const char *text, const char *path, bool clear);
 /* Of the program at `text`, and of the one that interprets it, there was nothing to tell. */
 void quiet_program(struct guard *g, const char *text);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include "base/str.h"
 #include "guard/inside.h"
-#include "runtime/text.h"
+#include "base/text.h"
 #include "sys/fault.h"
 #include "sys/fd.h"
 #include "sys/notify.h"
@@ -23,11 +23,9 @@
 
 struct guard_handed { /* at the beginning of the memfd; the plan follows */
     char mark[8];
-    int notify, host_proc, report, init_pidfd, begun;
-    uint32_t plan_bytes;
-    uint64_t text;
-    struct seccomp_notif first; /* id 0: none */
+    struct guard_ask ask; /* what points into memory is set anew */
     struct builder_end end;
+    uint64_t plan_bytes;
 };
 static const char handed_mark[8] = "guarded";
 _Static_assert(sizeof(struct guard_handed) % 8 == 0, "the plan is aligned");
@@ -35,12 +33,6 @@ _Static_assert(sizeof(struct guard_handed) % 8 == 0, "the plan is aligned");
 static int keep_open(int fd)
 {
     return fd < 0 ? 0 : sys_fcntl(fd, F_SETFD, 0);
-}
-
-static int put(int memory, const void *p, size_t n)
-{
-    long wrote = sys_write(memory, p, n);
-    return wrote == (long)n ? 0 : wrote < 0 ? (int)wrote : -ENOSPC;
 }
 
 static int execute(int program, int memory)
@@ -62,21 +54,16 @@ static int execute(int program, int memory)
 /* Returns -errno. */
 static int become(const struct guard_ask *ask, const struct builder_end *end, int program)
 {
-    struct guard_handed h = {.notify = ask->notify,
-                             .host_proc = ask->host_proc,
-                             .report = ask->report,
-                             .init_pidfd = ask->init_pidfd,
-                             .begun = ask->begun,
-                             .plan_bytes = ask->plan->bytes,
-                             .text = guard_text(),
-                             .first = ask->first,
-                             .end = *end};
+    struct guard_handed h = {.ask = *ask, .end = *end, .plan_bytes = ask->plan->bytes};
     const int memory = sys_memory("pinfold-guard");
-    const int fds[] = {h.notify, h.host_proc, h.report, h.init_pidfd, h.begun, memory};
+    const int fds[] = {ask->notify, ask->host_proc, ask->report, ask->init_pidfd, ask->begun, memory};
+    h.ask.plan = NULL;
+    h.ask.files = NULL;
+    h.ask.text = guard_text();
     memcpy(h.mark, handed_mark, sizeof handed_mark);
-    int e = memory < 0 ? memory : put(memory, &h, sizeof h);
+    int e = memory < 0 ? memory : sys_write_all(memory, &h, sizeof h);
     if (e == 0)
-        e = put(memory, ask->plan, h.plan_bytes);
+        e = sys_write_all(memory, ask->plan, h.plan_bytes);
     for (unsigned i = 0; e == 0 && i < sizeof fds / sizeof *fds; i++)
         e = keep_open(fds[i]);
     return e < 0 ? e : execute(program, memory);
@@ -129,7 +116,7 @@ int guard_supervise(struct builder *b, int notify, int host_proc, int init)
 static const struct guard_handed *take(int fd)
 {
     struct sys_stat st;
-    if (sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0 || st.size < sizeof(struct guard_handed))
+    if (sys_stat_fd(fd, SYS_STAT_BASIC, &st) < 0 || st.size < sizeof(struct guard_handed))
         return NULL;
     long p = sys_call(SYS_mmap, 0, st.size, 1 /* read */, 2 /* private */, fd, 0);
     if (p < 0 && p > -4096)
@@ -146,15 +133,9 @@ void guard_main(int argc, char **argv, const char *name)
     if (!h)
         return; /* somebody has typed it */
     sys_shut((int)fd);
-    const struct guard_ask ask = {.plan = (const void *)(h + 1),
-                                  .notify = h->notify,
-                                  .host_proc = h->host_proc,
-                                  .report = h->report,
-                                  .files = guard_files,
-                                  .init_pidfd = h->init_pidfd,
-                                  .begun = h->begun,
-                                  .text = h->text,
-                                  .first = h->first};
+    struct guard_ask ask = h->ask;
+    ask.plan = (const void *)(h + 1);
+    ask.files = guard_files;
     int e = builder_resume(&h->end);
     (void)sys_prctl(PR_SET_NAME, (unsigned long)name, 0, 0, 0); /* it was executed under a number */
     builder_finish(&h->end, e < 0 ? e : guard_serve(&ask));

@@ -8,7 +8,6 @@
 #include <sys/prctl.h>
 #include "base/fd.h"
 #include "guard/inside.h"
-#include "sys/fd.h"
 #include "sys/process.h"
 
 /* Calls: most commands that are over soon make fewer. A monitored box asks more often. */
@@ -32,7 +31,7 @@ int worker_own(struct guard *g)
     g->self_fd = sys_openat(g->host_proc, "self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (g->self_fd < 0)
         return g->self_fd;
-    return (int)sys_call(SYS_fchdir, g->self_fd, 0, 0, 0, 0, 0);
+    return sys_fchdir(g->self_fd);
 }
 
 _Noreturn void guard_leave(struct guard *g)
@@ -44,7 +43,7 @@ _Noreturn void guard_leave(struct guard *g)
 /* A child registers itself while it cannot have been waited for, so the list never contains a reused pid. */
 static void note_self(struct shared *s)
 {
-    int32_t pid = (int32_t)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    int32_t pid = sys_getpid();
     table_lock(s);
     for (size_t i = 0; i < WORKERS_MAX; i++) {
         if (s->pids[i] == 0) {
@@ -72,7 +71,7 @@ static int child_of(struct guard *g, uint32_t most)
     (void)sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     note_self(s);
     /* the parent died before PR_SET_PDEATHSIG took effect */
-    if (sys_call(SYS_getppid, 0, 0, 0, 0, 0, 0) != g->main_pid)
+    if (sys_getppid() != g->main_pid)
         _exit(0);
     g->main = g->leader = false;
     g->names_held = 0;

@@ -1,8 +1,14 @@
 /* Parses, prints, classifies and compares addresses, ranges and ports. */
 #include "match/addr.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 static int hex_digit(char c)
 {
@@ -331,4 +337,32 @@ const char *addr_class_text(enum addr_class c)
         "public",    "unspecified", "loopback", "link-local", "a cloud metadata endpoint",
         "multicast", "broadcast",   "private",  "reserved"};
     return text[c];
+}
+
+size_t addr_shown(const void *address, size_t n, char *to, size_t room, bool *ret_local)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in four;
+        struct sockaddr_in6 six;
+        struct sockaddr_un local;
+        char bytes[sizeof(struct sockaddr_storage)];
+    } a = {.bytes = {0}};
+    char host[INET6_ADDRSTRLEN];
+    int k = 0;
+    *ret_local = false;
+    if (n < sizeof a.any.sa_family || n > sizeof a.bytes)
+        return 0;
+    memcpy(a.bytes, address, n);
+    *ret_local = a.any.sa_family == AF_UNIX;
+    const size_t name = offsetof(struct sockaddr_un, sun_path);
+    if (*ret_local && n > name && a.local.sun_path[0] == 0)
+        k = snprintf(to, room, "@%.*s", (int)(n - name - 1), a.local.sun_path + 1);
+    else if (*ret_local && n > name)
+        k = snprintf(to, room, "%.*s", (int)(n - name), a.local.sun_path);
+    else if (a.any.sa_family == AF_INET && inet_ntop(AF_INET, &a.four.sin_addr, host, sizeof host))
+        k = snprintf(to, room, "%s:%u", host, ntohs(a.four.sin_port));
+    else if (a.any.sa_family == AF_INET6 && inet_ntop(AF_INET6, &a.six.sin6_addr, host, sizeof host))
+        k = snprintf(to, room, "[%s]:%u", host, ntohs(a.six.sin6_port));
+    return k > 0 && (size_t)k < room ? (size_t)k : 0;
 }

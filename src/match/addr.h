@@ -64,3 +64,6 @@ enum addr_class {
 /* An IPv4 address embedded in a 6to4, NAT64 or IPv4-compatible address is classified as that IPv4 address. */
 enum addr_class addr_classify(const struct host_addr *a);
 const char *addr_class_text(enum addr_class c);
+
+/* A socket's address as text: "1.2.3.4:80", "[::1]:80", "/run/x.sock", "@abstract"; its length, 0: something else. */
+size_t addr_shown(const void *address, size_t n, char *to, size_t room, bool *ret_local);

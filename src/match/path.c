@@ -171,3 +171,19 @@ size_t path_git_directory(const char *path)
         return (size_t)(git - path) + sizeof "/.git" - 1;
     return tree ? (size_t)(tree - path) + sizeof ".git" - 1 : 0;
 }
+
+bool path_is_clean(struct str path)
+{
+    const char *p = path.p;
+    const size_t n = path.n;
+    if (n == 0 || p[0] != '/' || (n > 1 && p[n - 1] == '/'))
+        return false;
+    for (size_t i = 0; i + 1 < n; i++) {
+        if (p[i] != '/')
+            continue;
+        if (p[i + 1] == '/' || (p[i + 1] == '.' && (i + 2 == n || p[i + 2] == '/' ||
+                                                    (p[i + 2] == '.' && (i + 3 == n || p[i + 3] == '/')))))
+            return false;
+    }
+    return true;
+}

@@ -16,6 +16,8 @@
 
 /* ---- whole paths, clean ---- */
 
+/* Absolute, without "", "." or ".." as a component, and without a slash at the end. */
+bool path_is_clean(struct str path);
 /* Orders paths so that everything below a directory follows it at once: '/' sorts before any other byte. */
 static inline int path_order(const char *a, const char *b)
 {

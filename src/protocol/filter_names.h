@@ -40,7 +40,7 @@
     "recvmsg recvmmsg shmget shmat shmctl shmdt semget semop semtimedop semctl msgget msgsnd msgrcv msgctl mq_open "                        \
     "mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr"
 
-/* Calls that change, create or connect by name: passed if nothing guards names; otherwise runtime/notified.h lists
+/* Calls that change, create or connect by name: passed if nothing guards names; otherwise protocol/notified.h lists
    what happens. */
 #define FILTER_BY_NAME                                                                                                 \
     "truncate mkdir mkdirat rmdir unlink unlinkat symlink symlinkat link linkat rename renameat renameat2 chown "      \

@@ -1,6 +1,7 @@
 /* The table of a box's mounts, and translation of paths between host and box. */
 #include "protocol/paths.h"
 #include <errno.h>
+#include <stdio.h>
 
 enum { PATH_BYTES = 4096 };
 
@@ -275,4 +276,71 @@ bool paths_value(const struct path_table *t, enum path_way way, struct str value
             return changed;
         buf_char(out, ':');
     }
+}
+
+/* ---- what the plan keeps from the box ---- */
+
+/* Whether `path` is at or below `dir` followed by `rest`, which may be "" and may begin with a slash. */
+static bool is_below(const char *path, const char *dir, const char *rest)
+{
+    const size_t n = strlen(dir);
+    rest += *rest == '/';
+    const size_t m = strlen(rest);
+    if (strncmp(path, dir, n) != 0)
+        return false;
+    path += n;
+    if (m == 0)
+        return *path == 0 || *path == '/';
+    path += *path == '/';
+    return strncmp(path, rest, m) == 0 && (path[m] == 0 || path[m] == '/');
+}
+
+/* Whether `dir` followed by `rest` is a name in the directory of the first `n` bytes of `path`. */
+static bool is_entry(const char *path, size_t n, const char *dir, const char *rest)
+{
+    char whole[2 * PATH_BYTES];
+    const int k = snprintf(whole, sizeof whole, "%s%s%s", dir, *rest && *rest != '/' ? "/" : "", rest);
+    const char *slash = k > 0 && (size_t)k < sizeof whole ? strrchr(whole, '/') : NULL;
+    return !slash || ((size_t)(slash - whole) == n && memcmp(whole, path, n) == 0);
+}
+
+bool plan_masks(const struct plan_image *p, const char *path, size_t n, bool *ret_clear)
+{
+    const struct step *s = plan_steps(p);
+    const char *over = "";
+    *ret_clear = true;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const char *dst = plan_string(p, s[i].a);
+        const bool cover = s[i].kind == STEP_COVER,
+                   tree = s[i].kind == STEP_TMPFS || s[i].kind == STEP_DEVICES || s[i].kind == STEP_DENY || cover,
+                   absent = s[i].kind == STEP_STUB && s[i].mode == STUB_ABSENT;
+        if (s[i].kind == STEP_VEIL || cover)
+            over = dst;
+        if (!tree && !absent)
+            continue;
+        const char *dir = tree ? dst : over, *rest = tree ? "" : dst;
+        if (is_below(path, dir, rest)) {
+            *ret_clear = false;
+            return true;
+        }
+        if (is_entry(path, n, dir, rest))
+            *ret_clear = false;
+    }
+    return false;
+}
+
+bool plan_in_machine(const struct plan_image *p, struct str path)
+{
+    const struct step *s = plan_steps(p);
+    size_t best = 0;
+    bool own = false;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const bool makes = s[i].kind == STEP_TMPFS || s[i].kind == STEP_DEVICES;
+        const char *at = makes || s[i].kind == STEP_ATTACH ? plan_string(p, s[i].a) : NULL;
+        if (!at || !path_lies_in(path, str_of(at)) || strlen(at) < best)
+            continue;
+        best = strlen(at);
+        own = makes;
+    }
+    return own;
 }

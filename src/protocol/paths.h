@@ -49,3 +49,10 @@ bool paths_value(const struct path_table *t, enum path_way way, struct str value
  * the box, what a mount shows of the host's tree of that name is the host's.
  */
 bool paths_enter(const struct path_table *t, struct str value, struct buf *out);
+
+/* Whether the host may have something at this path where the box has nothing: only there an ENOENT can be the box's. `ret_clear`:
+   and at no other name of its directory, whose path has `n` bytes. */
+bool plan_masks(const struct plan_image *p, const char *path, size_t n, bool *ret_clear);
+/* Whether a path is in a private tree of the box. Those of a virtual machine are in its memory: nobody in the box sees what is here
+   under these names. What is attached inside them is shared again. */
+bool plan_in_machine(const struct plan_image *p, struct str path);

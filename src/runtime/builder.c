@@ -3,11 +3,10 @@
  * (memory is allocated before).
  */
 #include "runtime/builder.h"
-#include "base/str.h"
+#include "runtime/command.h"
 #include "runtime/kept_masks.h"
-#include "runtime/text.h"
+#include "base/text.h"
 #include "sys/caps.h"
-#include "sys/fault.h"
 #include "sys/fd.h"
 #include "sys/poll.h"
 #include "sys/process.h"
@@ -22,38 +21,14 @@ void builder_begin(struct builder *b, const struct plan_image *plan, int *slots)
 
 _Noreturn void builder_give_up(const struct builder *b, uint32_t where, int e)
 {
-    const struct frame f = {.kind = FRAME_VERDICT, .a = where, .b = (uint32_t)-e};
-    (void)sys_send_fd(b->report, &f, sizeof f, -1, 0);
-    sys_exit(125);
+    give_up(b->report, where, e);
 }
 
-/* Closes all descriptors except those in `keep` (negative ones are ignored). */
-int close_others(int *keep, int n)
+/* What failed with -errno is the end. */
+static void must(const struct builder *b, uint32_t where, int e)
 {
-    unsigned next = 0;
-#ifdef PINFOLD_FAULTS /* the count of calls goes on in the guard's program */
-    int more[24];
-    for (int i = 0; i < n; i++)
-        more[i] = keep[i];
-    more[n++] = sys_fault_fd;
-    keep = more;
-#endif
-    for (int i = 1; i < n; i++) { /* insertion sort: there are ten or so */
-        int v = keep[i], j = i;
-        for (; j > 0 && keep[j - 1] > v; j--)
-            keep[j] = keep[j - 1];
-        keep[j] = v;
-    }
-    for (int i = 0; i < n; i++) {
-        if (keep[i] < 0)
-            continue;
-        int e = (unsigned)keep[i] > next ? sys_close_range(next, (unsigned)keep[i] - 1) : 0;
-        if (e < 0)
-            return e;
-        if ((unsigned)keep[i] >= next)
-            next = (unsigned)keep[i] + 1;
-    }
-    return sys_close_range(next, ~0u);
+    if (e < 0)
+        builder_give_up(b, where, e);
 }
 
 /* Drops everything of the caller's that could matter inside: descriptors, signal dispositions and mask, session,
@@ -198,6 +173,8 @@ static _Noreturn void init_child(void *birth)
 {
     struct builder *b = birth;
     int e = sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (e < 0)
+        sys_exit(125);
     if (!b->beside) { /* otherwise close_others() */
         sys_shut(b->report);
         sys_shut(b->pass[0]);
@@ -206,43 +183,30 @@ static _Noreturn void init_child(void *birth)
         sys_shut(b->runner.kept.dir);
         sys_shut(b->runner.kept.keep_in);
     }
-    if (e == 0 && b->joins) {
-        e = join_cgroup(b);
-        if (e < 0) {
-            const struct frame f = {.kind = FRAME_VERDICT, .a = WHERE_CGROUP, .b = (uint32_t)-e};
-            (void)sys_send_fd(b->control, &f, sizeof f, -1, 0);
-            sys_exit(125);
-        }
-    }
-    if (e == 0 && b->beside) { /* this process does not need the trees that the builder is about to attach */
+    e = b->joins ? join_cgroup(b) : 0;
+    if (e < 0)
+        give_up(b->control, WHERE_CGROUP, e);
+    if (b->beside) { /* this process does not need the trees that the builder is about to attach */
         int keep[] = {b->control,      b->pass[1],    b->job.stdio[0],    b->job.stdio[1],
                       b->job.stdio[2], b->runner.own, b->runner.kept.lock};
         e = close_others(keep, 7);
         b->runner.n_done = b->runner.n_works = 0;
         if (e == 0)
             e = room_back(&b->runner);
+        if (e < 0)
+            sys_exit(125);
     }
-    if (e < 0)
-        sys_exit(125);
-    own_fd int net = b->beside && b->late_net ? net_begin(&b->runner) : -1;
-    e = b->beside && b->late_net ? net : 0;
-    if (net >= 0 && sys_send_fd(b->pass[1], "", 1, net, 0) < 0)
-        sys_exit(125); /* the builder failed, and has reported why */
-    e = e < 0 ? e : 0;
-    if (e < 0) {
-        const struct frame f = {.kind = FRAME_VERDICT, .a = WHERE_NET, .b = (uint32_t)-e};
-        (void)sys_send_fd(b->control, &f, sizeof f, -1, 0);
-        sys_exit(125);
+    if (b->beside && b->late_net) {
+        own_fd int net = net_begin(&b->runner);
+        if (net < 0)
+            give_up(b->control, WHERE_NET, net);
+        if (sys_send_fd(b->pass[1], "", 1, net, 0) < 0)
+            sys_exit(125); /* the builder failed, and has reported why */
+        done_with(&b->runner, &net);
     }
-    done_with(&b->runner, &net);
     if (b->ahead && root_made(b) < 0)
         sys_exit(125); /* the builder failed, and has reported why */
     init_main(&b->runner, &b->job, b->control, b->pass[1], b->beside);
-}
-
-static void init_entry(void *birth)
-{
-    init_child(birth);
 }
 
 enum { INIT_STACK = 128 << 10, SETTLER_STACK = 64 << 10, PAGE = 4096 };
@@ -279,7 +243,7 @@ static int clone_init(struct builder *b, int *ret_pidfd)
         how.flags |= SYS_CLONE_INTO_CGROUP;
         how.cgroup = (uint64_t)b->group_dir;
     }
-    return sys_clone3_run(&how, init_entry, theirs);
+    return sys_clone3_run(&how, init_child, theirs);
 }
 
 static bool drops_capabilities(const struct builder *b)
@@ -336,11 +300,6 @@ static int become_user(struct builder *b)
     return e;
 }
 
-static int mirror(int status)
-{
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 struct builder_end builder_end(const struct builder *b)
 {
     return (struct builder_end){.report = b->report,
@@ -388,7 +347,7 @@ _Noreturn void builder_finish(const struct builder_end *end, int status)
         const struct builder b = {.report = end->report};
         builder_give_up(&b, WHERE_GUARD, status);
     }
-    leave(end, NULL, mirror(status));
+    leave(end, NULL, exit_status(status));
 }
 
 void builder_settle_in_time(struct builder *b, int notify, int init)
@@ -401,9 +360,7 @@ void builder_settle_in_time(struct builder *b, int notify, int init)
     overlays_settle(&b->runner, true);
     sys_stack_back(b->runner.stack);
     b->late = false;
-    int e = become_guard(b);
-    if (e < 0)
-        builder_give_up(b, WHERE_GUARD, e);
+    must(b, WHERE_GUARD, become_guard(b));
 }
 
 static _Noreturn void watch(struct builder *b, int init)
@@ -419,7 +376,7 @@ static _Noreturn void watch(struct builder *b, int init)
         const struct builder_end end = builder_end(b);
         if (b->plan->tier || status < 0)
             builder_finish(&end, status);
-        leave(&end, &b->runner, mirror(status));
+        leave(&end, &b->runner, exit_status(status));
     }
     int e;
     builder_settle_in_time(b, -1, init);
@@ -428,8 +385,7 @@ static _Noreturn void watch(struct builder *b, int init)
     while (e == -EINTR);
     if (b->plan->tier)
         hunt_down(&b->runner); /* of a pid 1 that was killed */
-    if (e < 0)
-        builder_give_up(b, WHERE_CHILD, e);
+    must(b, WHERE_CHILD, e);
     const struct builder_end end = builder_end(b);
     leave(&end, &b->runner, info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
 }
@@ -478,15 +434,11 @@ static bool begins_ahead(const struct builder *b)
 
 static void begin_init(struct builder *b, int *ret_pidfd)
 {
-    int e = b->judged && !b->names ? 0 : stdio_enter(&b->job, b->names, b->report);
-    if (e < 0)
-        builder_give_up(b, WHERE_STDIO, e);
+    must(b, WHERE_STDIO, b->judged && !b->names ? 0 : stdio_enter(&b->job, b->names, b->report));
     b->beside |= b->ahead;
     if (b->plan->tier) /* children of a killed pid 1 are reparented to this process */
         (void)sys_prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    e = clone_init(b, ret_pidfd);
-    if (e < 0)
-        builder_give_up(b, WHERE_CLONE, e);
+    must(b, WHERE_CLONE, clone_init(b, ret_pidfd));
     b->pass[1] = sys_shut(b->pass[1]); /* pid 1's end: its closing must be noticed */
 }
 
@@ -520,10 +472,9 @@ static void give_fresh(struct builder *b)
     for (uint32_t i = 0; i < r->n_fresh; i++) {
         const struct frame f = {.kind = FRAME_FRESH, .a = r->fresh[i] & FRESH_READ_ONLY ? 1 : 0};
         const int fs = r->fresh[i] & ~FRESH_READ_ONLY;
-        long e = sys_send_fd(b->report, &f, sizeof f, fs, 0);
+        const long e = sys_send_fd(b->report, &f, sizeof f, fs, 0);
         sys_shut(fs);
-        if (e < 0)
-            builder_give_up(b, WHERE_CHILD, (int)e);
+        must(b, WHERE_CHILD, (int)e);
     }
     r->n_fresh = 0;
 }
@@ -542,63 +493,46 @@ _Noreturn void builder_run(struct builder *b)
 {
     int init = -1, e;
     begin_runner(b);
-    e = give_namespaces(b);
-    if (e < 0)
-        builder_give_up(b, WHERE_CHILD, e);
+    must(b, WHERE_CHILD, give_namespaces(b));
     e = sys_chdir("/"); /* the caller's directory may not be visible in the box */
-    if (e < 0)
-        builder_give_up(b, WHERE_CHILD, e);
+    must(b, WHERE_CHILD, e);
     if (supervised(b->plan))
         e = b->runner.host_proc = sys_openat(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (e >= 0)
         e = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, b->pass);
-    if (e < 0)
-        builder_give_up(b, WHERE_GUARD, e);
-    e = b->plan->tier && b->job.tty ? terminal_open(b->runner.pty) : 0;
-    if (e < 0)
-        builder_give_up(b, WHERE_PTY, e);
+    must(b, WHERE_GUARD, e);
+    must(b, WHERE_PTY, b->plan->tier && b->job.tty ? terminal_open(b->runner.pty) : 0);
     b->ahead = begins_ahead(b);
-    e = b->ahead ? steps_room(&b->runner) : 0;
-    if (e < 0)
-        builder_give_up(b, WHERE_CHILD, e);
+    must(b, WHERE_CHILD, b->ahead ? steps_room(&b->runner) : 0);
     if (b->ahead)
         begin_init(b, &init);
     e = steps_build_first(&b->runner, !b->names, &b->beside); /* stdio files are opened in the finished box */
     if (e == 0 && b->ahead && !b->beside)                     /* it is not recent after all */
         e = -EOPNOTSUPP;
-    if (e < 0)
-        builder_give_up(b, b->runner.failed, e);
+    must(b, b->runner.failed, e);
     e = b->ahead ? tell_root_made(b) : 0;
     if (e == -EPIPE || e == -ECONNRESET)
         sys_exit(125); /* pid 1 failed, and has reported why */
-    if (e < 0)
-        builder_give_up(b, WHERE_CHILD, e);
+    must(b, WHERE_CHILD, e);
     give_fresh(b);
-    e = b->late_net && !b->beside ? net_begin(&b->runner) : -1;
-    if (e < -1)
-        builder_give_up(b, WHERE_NET, e);
-    sys_shut(e);
-    e = b->late_net && !b->beside ? steps_catch(&b->runner) : 0;
-    if (e < 0)
-        builder_give_up(b, b->runner.failed, e);
-    e = become_user(b);
-    if (e < 0)
-        builder_give_up(b, WHERE_USER, e);
+    if (b->late_net && !b->beside) {
+        e = net_begin(&b->runner);
+        must(b, WHERE_NET, e);
+        sys_shut(e);
+        e = steps_catch(&b->runner);
+        must(b, b->runner.failed, e);
+    }
+    must(b, WHERE_USER, become_user(b));
     if (!b->ahead)
         begin_init(b, &init);
     e = b->beside ? steps_build_rest(&b->runner) : 0;
-    if (e < 0)
-        builder_give_up(b, b->runner.failed, e); /* and pid 1 with it, by its parent-death signal */
-    give_fresh(b);                               /* of the second half */
+    must(b, b->runner.failed, e); /* and pid 1 ends with it, by its parent-death signal */
+    give_fresh(b);                /* of the second half */
     /* no command may start before its connections are redirected */
-    bool first = b->beside && b->late_net && b->runner.egress >= 0;
-    if (first)
-        e = enter_net(b);
-    if (e < 0)
-        builder_give_up(b, WHERE_NET, e);
+    const bool first = b->beside && b->late_net && b->runner.egress >= 0;
+    must(b, WHERE_NET, first ? enter_net(b) : 0);
     e = first ? steps_catch(&b->runner) : 0;
-    if (e < 0)
-        builder_give_up(b, b->runner.failed, e);
+    must(b, b->runner.failed, e);
     e = b->beside ? (int)sys_write(b->pass[0], "", 1) : 0;
     if (e >= 0 && b->beside && b->late_net && !first)
         e = enter_net(b);
@@ -621,7 +555,6 @@ _Noreturn void builder_run(struct builder *b)
         e = close_others(keep, 11); /* above all pid 1's end of the control stream, whose closing must be noticed */
     if (e == 0 && !b->late)
         e = become_guard(b);
-    if (e < 0)
-        builder_give_up(b, WHERE_GUARD, e);
+    must(b, WHERE_GUARD, e);
     watch(b, init);
 }

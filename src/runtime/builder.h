@@ -56,8 +56,6 @@ struct builder_end {
 /* Initialises it for `plan` without any descriptor; `slots` as for runner_begin(). */
 void builder_begin(struct builder *b, const struct plan_image *plan, int *slots);
 _Noreturn void builder_give_up(const struct builder *b, uint32_t where, int e);
-/* Closes all descriptors except those in `keep`, which it sorts (negative ones are ignored). */
-int close_others(int *keep, int n);
 int builder_forget(struct builder *b);
 /* Maps one uid and gid in the process's own user namespace: `inside_uid` is `uid` outside (user_namespaces(7)). */
 int map_ids(uint32_t inside_uid, uint32_t inside_gid, uint32_t uid, uint32_t gid);

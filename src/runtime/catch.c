@@ -164,8 +164,6 @@ static int loopback_only(void)
 
 /* ---- sockets ---- */
 
-/* ---- sockets ---- */
-
 enum { TRANSPARENT = 1, SHARED = 2 /* beside listeners of the same port at other addresses */ };
 
 static int listener(int family, int type, const void *address, size_t n, int how)
@@ -206,48 +204,40 @@ static int give(struct runner *r, int fd, uint32_t index, bool v6)
     return e < 0 ? (int)e : 0;
 }
 
+enum { LOOPBACK = 0x7f000001, RESOLVER = 0x7f353535 };
+
+static int listener4(int type, uint32_t address, uint32_t port, int how)
+{
+    const struct sockaddr_in a = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(address)};
+    return listener(AF_INET, type, &a, sizeof a, how);
+}
+
+/* At ::1 or, 0, at all addresses, of IPv4 too. */
+static int listener6(uint8_t address, uint32_t port, int how)
+{
+    const struct sockaddr_in6 a = {
+        .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr.s6_addr = {[15] = address}};
+    return listener(AF_INET6, SOCK_STREAM, &a, sizeof a, how);
+}
+
+/* One port on all addresses. */
+static int listener_at_all(bool v6, uint32_t port, int how)
+{
+    return v6 ? listener6(0, port, how) : listener4(SOCK_STREAM, 0, port, how);
+}
+
 static int give_sockets(struct runner *r, enum catch_way way, bool v6)
 {
-    int how = way == CATCH_TPROXY ? 0 : SHARED, e = 0;
-    struct sockaddr_in6 any6 = {.sin6_family = AF_INET6, .sin6_port = htons(EGRESS_CATCH_PORT)};
-    struct sockaddr_in any4 = {.sin_family = AF_INET, .sin_port = htons(EGRESS_CATCH_PORT)};
-    struct sockaddr_in proxy = {
-        .sin_family = AF_INET, .sin_port = htons(EGRESS_PROXY_PORT), .sin_addr.s_addr = htonl(0x7F000001)};
-    struct sockaddr_in dns = {.sin_family = AF_INET, .sin_port = htons(53), .sin_addr.s_addr = htonl(0x7F353535)};
-
+    const int how = way == CATCH_TPROXY ? 0 : SHARED;
+    int e = 0;
     if (way == CATCH_TPROXY)
-        e = give(r,
-                 v6 ? listener(AF_INET6, SOCK_STREAM, &any6, sizeof any6, TRANSPARENT)
-                    : listener(AF_INET, SOCK_STREAM, &any4, sizeof any4, TRANSPARENT),
-                 EGRESS_CATCH, v6);
+        e = give(r, listener_at_all(v6, EGRESS_CATCH_PORT, TRANSPARENT), EGRESS_CATCH, v6);
     if (e == 0)
-        e = give(r, listener(AF_INET, SOCK_STREAM, &proxy, sizeof proxy, how), EGRESS_PROXY, v6);
+        e = give(r, listener4(SOCK_STREAM, LOOPBACK, EGRESS_PROXY_PORT, how), EGRESS_PROXY, v6);
     if (e == 0)
-        e = give(r, listener(AF_INET, SOCK_DGRAM, &dns, sizeof dns, 0), EGRESS_DNS_UDP, v6);
-    return e < 0 ? e : give(r, listener(AF_INET, SOCK_STREAM, &dns, sizeof dns, how), EGRESS_DNS_TCP, v6);
-}
-
-/* LISTEN: one port on all addresses. */
-static int give_port(struct runner *r, const struct step *s, uint32_t index, bool v6)
-{
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)s->b)};
-    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)s->b)};
-    return give(r,
-                v6 ? listener(AF_INET6, SOCK_STREAM, &six, sizeof six, SHARED)
-                   : listener(AF_INET, SOCK_STREAM, &four, sizeof four, SHARED),
-                index, v6);
-}
-
-static int give_reach(struct runner *r, const struct step *s, int how, uint32_t index, bool v6)
-{
-    struct sockaddr_in6 six = {
-        .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)s->b), .sin6_addr.s6_addr = {[15] = 1}};
-    struct sockaddr_in four = {
-        .sin_family = AF_INET, .sin_port = htons((uint16_t)s->b), .sin_addr.s_addr = htonl(0x7F000001)};
-    return give(r,
-                s->a ? listener(AF_INET6, SOCK_STREAM, &six, sizeof six, how)
-                     : listener(AF_INET, SOCK_STREAM, &four, sizeof four, how),
-                index, v6);
+        e = give(r, listener4(SOCK_DGRAM, RESOLVER, 53, 0), EGRESS_DNS_UDP, v6);
+    return e < 0 ? e : give(r, listener4(SOCK_STREAM, RESOLVER, 53, how), EGRESS_DNS_TCP, v6);
 }
 
 int catch_prepare(enum catch_way way, bool *ret_v6)
@@ -276,8 +266,10 @@ int step_catch(struct runner *r, const struct step *s)
     for (uint32_t i = 0; e == 0 && i < s->b; i++) {
         const struct step *part = s + 1 + i;
         r->failed = (uint32_t)(part - plan_steps(r->plan));
-        e = part->kind == STEP_LISTEN ? give_port(r, part, EGRESS_SOCKETS + i, v6)
-                                      : give_reach(r, part, how, EGRESS_SOCKETS + i, v6);
+        const int fd = part->kind == STEP_LISTEN ? listener_at_all(v6, part->b, SHARED)
+                       : part->a                 ? listener6(1, part->b, how)
+                                                 : listener4(SOCK_STREAM, LOOPBACK, part->b, how);
+        e = give(r, fd, EGRESS_SOCKETS + i, v6);
     }
     r->egress = sys_shut(r->egress);
     return e;

@@ -60,9 +60,7 @@ bool counts_network_tries(const char *text)
 static bool looked_for_network(void)
 {
     char text[4096];
-    own_fd int fd = sys_openat(AT_FDCWD, "/proc/net/snmp", O_RDONLY | O_CLOEXEC, 0);
-    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
-    text[n < 0 ? 0 : n] = 0;
+    (void)sys_read_text(AT_FDCWD, "/proc/net/snmp", text, sizeof text);
     return counts_network_tries(text);
 }
 
@@ -81,6 +79,12 @@ int report_exit(int control, const struct job *job, int status, const struct rus
     return send_frame(control, &f, -1);
 }
 
+void report_stop(int control, int status)
+{
+    const struct frame f = {.kind = FRAME_STOPPED, .b = (uint32_t)WSTOPSIG(status)};
+    (void)send_frame(control, &f, -1);
+}
+
 int command_start(const struct runner *r, const struct job *job, int slave, struct outcome *o)
 {
     *o = (struct outcome){0};
@@ -91,7 +95,7 @@ int command_start(const struct runner *r, const struct job *job, int slave, stru
     if (pid == 0)
         command_child(r, job, slave, o);
     if (o->script)
-        (void)sys_call(SYS_munmap, o->script, o->script_bytes, 0, 0, 0, 0);
+        sys_unmap(o->script, o->script_bytes);
     return pid;
 }
 
@@ -105,7 +109,7 @@ static _Noreturn void terminal_ends(const struct runner *r, int control, const s
 {
     struct job told = *job;
     if (job->of_session)
-        told.session = (int)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+        told.session = sys_getpid();
     if (r->plan->namespaces & CLONE_NEWPID && !job->of_session)
         (void)sys_kill(-1, SIGKILL);
     if (report_exit(control, &told, status, usage) < 0)
@@ -134,14 +138,34 @@ _Noreturn void leader_main(const struct runner *r, const struct job *job, int sl
     for (;;) {
         int got = sys_wait4(pid, &status, WUNTRACED, &usage);
         if (got == pid && WIFSTOPPED(status)) {
-            const struct frame f = {.kind = FRAME_STOPPED, .b = (uint32_t)WSTOPSIG(status)};
-            (void)send_frame(control, &f, -1);
+            report_stop(control, status);
         } else if (got == pid) {
             terminal_ends(r, control, job, status, &usage);
         } else if (got != -EINTR) {
             give_up(control, WHERE_CHILD, got);
         }
     }
+}
+
+int terminal_give(int control, const struct job *job, int master)
+{
+    struct winsize size = {.ws_row = job->rows, .ws_col = job->columns};
+    const struct frame f = {.kind = FRAME_TTY};
+    const int e = size.ws_row ? sys_ioctl(master, TIOCSWINSZ, &size) : 0;
+    return e < 0 ? e : send_frame(control, &f, master);
+}
+
+void terminal_resize(int master, const struct frame *f)
+{
+    struct winsize size = {.ws_row = (unsigned short)(f->a >> 16), .ws_col = (unsigned short)f->a};
+    (void)sys_ioctl(master, TIOCSWINSZ, &size);
+}
+
+void signal_foreground(int master, int signal)
+{
+    int group = 0;
+    if (sys_ioctl(master, TIOCGPGRP, &group) == 0 && group > 1)
+        (void)sys_kill(-group, signal);
 }
 
 int terminal_open(int pty[2])

@@ -36,5 +36,19 @@ int report_exit(int control, const struct job *job, int status, const struct rus
 /* Whether a network namespace has counted tries to use a network that it does not have: the text of its /proc/net/snmp. */
 bool counts_network_tries(const char *text);
 
+/* As a shell tells it, of a wait status. */
+static inline int exit_status(int status)
+{
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+/* FRAME_STOPPED, of a wait status. */
+void report_stop(int control, int status);
+/* Gives pinfold the master of the job's terminal, which has the size that the job asks for. */
+int terminal_give(int control, const struct job *job, int master);
+/* As FRAME_WINSIZE says it. */
+void terminal_resize(int master, const struct frame *f);
+/* To the terminal's foreground group: that is how a command is known here whose leader has started it. */
+void signal_foreground(int master, int signal);
+
 /* hunt.c: for boxes without a pid namespace. Sends `signal` to every descendant of this process. */
 bool hunt(const struct runner *r, int signal);

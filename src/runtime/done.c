@@ -3,17 +3,46 @@
  * wait here lie side by side.
  */
 #include "runtime/runner.h"
+#include "sys/fault.h"
+
+/* By insertion: they are few, and mostly come in order. */
+void sort_fds(int *fds, unsigned n)
+{
+    for (unsigned i = 1, j; i < n; i++) {
+        const int v = fds[i];
+        for (j = i; j > 0 && fds[j - 1] > v; j--)
+            fds[j] = fds[j - 1];
+        fds[j] = v;
+    }
+}
+
+int close_others(int *keep, int n)
+{
+    unsigned next = 0;
+#ifdef PINFOLD_FAULTS /* the count of calls goes on in the guard's program */
+    int more[24];
+    for (int i = 0; i < n; i++)
+        more[i] = keep[i];
+    more[n++] = sys_fault_fd;
+    keep = more;
+#endif
+    sort_fds(keep, (unsigned)n);
+    for (int i = 0; i < n; i++) {
+        if (keep[i] < 0)
+            continue;
+        int e = (unsigned)keep[i] > next ? sys_close_range(next, (unsigned)keep[i] - 1) : 0;
+        if (e < 0)
+            return e;
+        if ((unsigned)keep[i] >= next)
+            next = (unsigned)keep[i] + 1;
+    }
+    return sys_close_range(next, ~0u);
+}
 
 void close_done(struct runner *r)
 {
     int *fds = r->done;
-    for (uint32_t i = 1; i < r->n_done; i++) { /* insertion sort: they mostly come in order */
-        int v = fds[i];
-        uint32_t j = i;
-        for (; j > 0 && fds[j - 1] > v; j--)
-            fds[j] = fds[j - 1];
-        fds[j] = v;
-    }
+    sort_fds(fds, r->n_done);
     for (uint32_t i = 0, last; i < r->n_done; i = last + 1) {
         for (last = i; last + 1 < r->n_done && fds[last + 1] == fds[last] + 1; last++)
             ;

@@ -5,7 +5,7 @@
  * children until there are none catches everything that does not fork faster than it is killed.
  */
 #include "runtime/command.h"
-#include "runtime/text.h"
+#include "base/text.h"
 #include "sys/poll.h"
 
 enum { MOST = 4096 };
@@ -44,17 +44,10 @@ static size_t children_of(unsigned pid, int *found, size_t n)
     own_fd int dir = sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (dir < 0)
         return n;
-    for (;;) {
-        long got = sys_getdents64(dir, list, sizeof list);
-        if (got <= 0)
-            return n;
-        for (long at = 0; at < got;) {
-            const struct sys_dirent *d = (const void *)(list + at);
-            if (d->name[0] != '.')
-                n = read_children(dir, d->name, found, n);
-            at += d->reclen;
-        }
-    }
+    struct sys_entries entries = SYS_ENTRIES(dir, list);
+    for (const struct sys_dirent *d; (d = sys_next_entry(&entries));)
+        n = read_children(dir, d->name, found, n);
+    return n;
 }
 
 bool hunt(const struct runner *r, int signal)

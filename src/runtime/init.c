@@ -24,17 +24,12 @@ struct init_box { /* pid 1's own state */
    out. */
 static int open_terminal(struct init_box *b)
 {
-    struct winsize size = {.ws_row = b->job->rows, .ws_col = b->job->columns};
-    const struct frame f = {.kind = FRAME_TTY};
     int e = b->r->pty[0] < 0 ? terminal_open(b->r->pty) : 0;
-    if (e == 0 && size.ws_row)
-        e = sys_ioctl(b->r->pty[0], TIOCSWINSZ, &size);
     if (e < 0)
         return e;
     b->master = sys_taken(&b->r->pty[0]);
     b->slave = sys_taken(&b->r->pty[1]);
-    long n = sys_send_fd(b->control, &f, sizeof f, b->master, 0);
-    return n < 0 ? (int)n : 0;
+    return terminal_give(b->control, b->job, b->master);
 }
 
 static int start(struct init_box *b)
@@ -54,16 +49,6 @@ static int start(struct init_box *b)
     return pid < 0 ? pid : 0;
 }
 
-static _Noreturn void end_box(const struct init_box *b, int status)
-{
-    init_leave(b->r, status);
-}
-
-static int exit_status(int status)
-{
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 static void reap_children(const struct init_box *b)
 {
     struct rusage usage;
@@ -75,9 +60,8 @@ static void reap_children(const struct init_box *b)
         if (pid != b->pid)
             continue;
         if (WIFSTOPPED(status)) {
-            const struct frame f = {.kind = FRAME_STOPPED, .b = (uint32_t)WSTOPSIG(status)};
             if (!b->job->tty) /* a leader stopped from inside does not concern the caller */
-                (void)send_frame(b->control, &f, -1);
+                report_stop(b->control, status);
             continue;
         }
         /* The leader has reported how the command ended, unless it was killed first, or could not. */
@@ -85,30 +69,24 @@ static void reap_children(const struct init_box *b)
         if (leader && status != 0) {
             const struct frame f = {.kind = FRAME_VERDICT, .a = WHERE_CHILD, .b = EIO};
             (void)send_frame(b->control, &f, -1);
-            end_box(b, 125);
+            init_leave(b->r, 125);
         }
         if (!leader && report_exit(b->control, b->job, status, &usage) < 0)
-            end_box(b, 125); /* do not claim success without its report */
-        end_box(b, exit_status(status));
+            init_leave(b->r, 125); /* do not claim success without its report */
+        init_leave(b->r, exit_status(status));
     }
 }
 
 static void signal_command(const struct init_box *b, int signal, uint32_t target)
 {
-    int group = 0;
-    if (target == SIGNAL_EVERYONE) {
-        if (b->r->plan->tier)
-            (void)hunt(b->r, signal);
-        else
-            (void)sys_kill(-1, signal);
-        return;
-    }
-    if (b->job->tty) { /* the command is the leader's child; here it is only known as the terminal's foreground group */
-        if (sys_ioctl(b->master, TIOCGPGRP, &group) == 0 && group > 1)
-            (void)sys_kill(-group, signal);
-        return;
-    }
-    (void)sys_kill(target == SIGNAL_FOREGROUND ? -b->pid : b->pid, signal);
+    if (target == SIGNAL_EVERYONE && b->r->plan->tier)
+        (void)hunt(b->r, signal);
+    else if (target == SIGNAL_EVERYONE)
+        (void)sys_kill(-1, signal);
+    else if (b->job->tty)
+        signal_foreground(b->master, signal);
+    else
+        (void)sys_kill(target == SIGNAL_FOREGROUND ? -b->pid : b->pid, signal);
 }
 
 static void obey_frame(const struct init_box *b)
@@ -120,13 +98,11 @@ static void obey_frame(const struct init_box *b)
         return;
     sys_drop(&fd);
     if (n != (long)sizeof f || f.kind == FRAME_END)
-        end_box(b, 128 + SIGKILL);
+        init_leave(b->r, 128 + SIGKILL);
     if (f.kind == FRAME_SIGNAL && f.a > 0 && f.a <= 64)
         signal_command(b, (int)f.a, f.b);
-    if (f.kind == FRAME_WINSIZE && b->master >= 0) {
-        struct winsize size = {.ws_row = (unsigned short)(f.a >> 16), .ws_col = (unsigned short)f.a};
-        (void)sys_ioctl(b->master, TIOCSWINSZ, &size);
-    }
+    if (f.kind == FRAME_WINSIZE && b->master >= 0)
+        terminal_resize(b->master, &f);
 }
 
 /*
@@ -140,7 +116,7 @@ static void settle_down(struct init_box *b)
         (void)sys_write(b->oom, b->r->oom_text, b->r->oom_bytes);
     sys_drop(&b->oom);
     for (size_t i = 0; i < b->r->n_spare; i++)
-        (void)sys_call(SYS_munmap, b->r->spare[i].at, b->r->spare[i].bytes, 0, 0, 0, 0);
+        sys_unmap(b->r->spare[i].at, b->r->spare[i].bytes);
     b->r->n_spare = 0;
     sys_stack_back(b->r->stack);
 }
@@ -155,7 +131,7 @@ static _Noreturn void serve(struct init_box *b)
         if (n == 0)
             settle_down(b);
         if (n < 0 && n != -EINTR)
-            end_box(b, 125);
+            init_leave(b->r, 125);
         if (p[1].revents) {
             char ignored[sizeof(struct signalfd_siginfo)];
             (void)sys_read(b->signals, ignored, sizeof ignored);
@@ -187,38 +163,36 @@ static bool builder_is_done(int pass)
     return n == 1;
 }
 
+static void init_must(int control, uint32_t where, int e)
+{
+    if (e < 0)
+        give_up(control, where, e);
+}
+
 _Noreturn void init_main(struct runner *r, const struct job *job, int control, int pass, bool beside)
 {
     struct init_box b = {.r = r, .job = job, .control = control, .master = -1, .slave = -1, .signals = -1, .oom = -1};
     sigset_t child;
     int proc = -1, e = sys_sigmask(SIG_SETMASK, ~0ull);
-    if (e < 0)
-        give_up(control, WHERE_CHILD, e);
+    init_must(control, WHERE_CHILD, e);
     e = steps_run(r, PHASE_INSIDE);
-    if (e < 0)
-        give_up(control, r->failed, e);
+    init_must(control, r->failed, e);
     if (!job->argv) /* later commands inherit the raised score, so it stays */
         proc = sys_openat(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     else if (r->oom_bytes)
         b.oom = sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
-    e = job->tty ? open_terminal(&b) : 0;
-    if (e < 0)
-        give_up(control, WHERE_PTY, e);
+    init_must(control, WHERE_PTY, job->tty ? open_terminal(&b) : 0);
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     e = b.signals = sys_signalfd(&child, SFD_CLOEXEC | SFD_NONBLOCK);
     if (e >= 0 && r->plan->tier)
         e = sys_prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    if (e < 0)
-        give_up(control, WHERE_CHILD, e);
+    init_must(control, WHERE_CHILD, e);
     sys_umask(job->umask); /* for the command to inherit; with the filter in place the guard would have to handle it */
     e = steps_run(r, PHASE_LOCK);
-    if (e < 0)
-        give_up(control, r->failed, e);
+    init_must(control, r->failed, e);
     if (r->command_ruleset >= 0) {
-        e = sys_landlock_restrict(r->command_ruleset);
-        if (e < 0)
-            give_up(control, WHERE_CHILD, e);
+        init_must(control, WHERE_CHILD, sys_landlock_restrict(r->command_ruleset));
         r->scoped = r->scoping;
     }
     (void)sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* whatever the plan says, because the builder shares this memory */
@@ -234,8 +208,6 @@ _Noreturn void init_main(struct runner *r, const struct job *job, int control, i
     sys_shut(pass);
     if (!job->argv)
         serve_main(r, control, b.signals, proc, job->umask);
-    e = start(&b);
-    if (e < 0)
-        give_up(control, WHERE_CHILD, e);
+    init_must(control, WHERE_CHILD, start(&b));
     serve(&b);
 }

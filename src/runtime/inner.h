@@ -10,9 +10,8 @@
 #include "protocol/control.h"
 #include "protocol/egress.h"
 #include "protocol/job.h"
+#include "protocol/plan_shape.h"
 #include "protocol/step.h"
-
-enum phase { PHASE_BUILD, PHASE_INSIDE, PHASE_LOCK };
 
 enum { KEPT_ROOM = 48 << 10 };
 struct kept_index;

@@ -28,7 +28,7 @@
  */
 #include "runtime/kept_masks.h"
 #include "base/str.h"
-#include "runtime/text.h"
+#include "base/text.h"
 
 #define NEW ".new-" /* and a pid: the name of a directory that is not complete */
 #define OLD ".old-" /* and a pid: layers that were in use when others took their name */
@@ -59,6 +59,13 @@ static struct kept_record *record_at(const struct kept_index *x, uint32_t at)
     return (struct kept_record *)((uintptr_t)x + at); // NOLINT(performance-no-int-to-ptr)
 }
 
+/* The record behind `it`, or the first; NULL at the end. */
+static struct kept_record *next_record(const struct kept_index *x, const struct kept_record *it)
+{
+    const uintptr_t at = it ? (uintptr_t)it - (uintptr_t)x + it->bytes : sizeof *x;
+    return at < x->bytes ? record_at(x, (uint32_t)at) : NULL;
+}
+
 static size_t text_bytes(const char *s)
 {
     return str_of(s).n + 1;
@@ -81,8 +88,7 @@ static struct kept_record *add(struct kept_index *x, enum kept_kind kind, uint32
 
 static bool is_noted(const struct kept_index *x, uint32_t veil, const char *path, size_t n)
 {
-    for (uint32_t at = sizeof *x; at < x->bytes; at += record_at(x, at)->bytes) {
-        const struct kept_record *r = record_at(x, at);
+    for (const struct kept_record *r = NULL; (r = next_record(x, r));) {
         if (r->kind <= SEEN_CLOSED && r->veil == veil && memcmp(r->path, path, n) == 0 && !r->path[n])
             return true;
     }
@@ -180,26 +186,15 @@ static bool is_as_made(int dir, const struct kept_record *was)
            st.modified.seconds == was->modified && st.modified.nanoseconds == 0;
 }
 
-static const struct step *nth_veil(const struct runner *r, uint32_t n)
-{
-    const struct step *s = plan_steps(r->plan);
-    for (uint32_t i = 0; i < r->plan->n_steps; i++) {
-        if (s[i].kind == STEP_VEIL && n-- == 0)
-            return s + i;
-    }
-    return NULL;
-}
-
 static bool is_usable(const struct runner *r, int dir)
 {
     const struct kept_index *x = r->kept.index;
     const struct step *veil = NULL;
     uint32_t of = UINT32_MAX;
-    for (uint32_t at = sizeof *x; at < x->bytes; at += record_at(x, at)->bytes) {
-        const struct kept_record *it = record_at(x, at);
+    for (const struct kept_record *it = NULL; (it = next_record(x, it));) {
         if (it->veil != of) {
             of = it->veil;
-            veil = nth_veil(r, of);
+            veil = plan_nth(r->plan, STEP_VEIL, of);
         }
         if (!veil ||
             (it->kind == MADE ? !is_as_made(dir, it) : it->kind != OWN && !is_as_seen(r, step_text(r, veil->a), it)))
@@ -212,7 +207,8 @@ void kept_begin(struct runner *r)
 {
     struct kept_masks *k = &r->kept;
     char path[PATH];
-    if (!k->home || !nth_veil(r, 0) || text_bytes(k->home) + sizeof "/masks/" + text_bytes(k->key) > sizeof path)
+    if (!k->home || !plan_has(r->plan, STEP_VEIL) ||
+        text_bytes(k->home) + sizeof "/masks/" + text_bytes(k->key) > sizeof path)
         return;
     put_text(put_text(put_text(path, k->home), "/masks/"), k->key);
     own_fd int dir = open_place(path, O_DIRECTORY);
@@ -254,8 +250,7 @@ bool kept_layers(struct runner *r, int *ret_points, int *ret_whiteouts)
         return false;
     layer_name(points, r->kept.veil, false);
     layer_name(whiteouts, r->kept.veil, true);
-    for (uint32_t at = sizeof *x; at < x->bytes; at += record_at(x, at)->bytes) {
-        const struct kept_record *it = record_at(x, at);
+    for (const struct kept_record *it = NULL; (it = next_record(x, it));) {
         const bool is_points = str_is(str_of(it->path), points);
         if (it->kind != MADE || (!is_points && !str_is(str_of(it->path), whiteouts)))
             continue;
@@ -274,10 +269,9 @@ bool kept_layers(struct runner *r, int *ret_points, int *ret_whiteouts)
 bool kept_has(const struct runner *r)
 {
     const struct kept_index *x = r->kept.index;
-    for (uint32_t at = sizeof *x; r->kept.dir >= 0 && at < x->bytes; at += record_at(x, at)->bytes) {
-        if (record_at(x, at)->kind == MADE && record_at(x, at)->veil == r->kept.veil)
+    for (const struct kept_record *it = NULL; r->kept.dir >= 0 && (it = next_record(x, it));)
+        if (it->kind == MADE && it->veil == r->kept.veil)
             return true;
-    }
     return false;
 }
 
@@ -373,10 +367,10 @@ static int copy_link(struct kept_copy *c, int from, int to, const char *name)
 static int copy_dir(struct kept_copy *c, int from, int to);
 
 /* The new directory c->path, which is `name` in `to`, and what is in it. */
-static int copy_into(struct kept_copy *c, int from, int to, const char *name, unsigned mode)
+static int copy_into(struct kept_copy *c, int from, const char *from_name, int to, const char *name, unsigned mode)
 {
     int e = c->depth > DEEPEST ? -ELOOP : sys_mkdirat(to, name, mode & 07777);
-    own_fd int in = e < 0 ? e : sys_openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    own_fd int in = e < 0 ? e : sys_openat(from, from_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     own_fd int out = in < 0 ? in : sys_openat(to, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     struct kept_record *made = out < 0 ? NULL : add(c->index, MADE, c->veil, c->path, c->n);
     if (!made)
@@ -408,7 +402,7 @@ static int copy_entry(struct kept_copy *c, int from, int to, const char *name)
     memcpy(c->path + n + 1, name, more);
     c->n += more;
     c->depth++;
-    e = copy_into(c, from, to, name, st.mode);
+    e = copy_into(c, from, name, to, name, st.mode);
     c->depth--;
     c->n = n;
     c->path[n] = 0;
@@ -438,16 +432,8 @@ static int copy_layer(struct kept_copy *c, int own_root, const struct kept_recor
     c->n = text_bytes(c->path) - 1;
     c->veil = own->veil;
     c->depth = 0;
-    own_fd int from = sys_openat(own_root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    int e = from < 0 ? from : sys_stat_at(from, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
-    if (e == 0)
-        e = sys_mkdirat(c->keep, c->path, st.mode & 07777);
-    own_fd int to = e < 0 ? e : sys_openat(c->keep, c->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    struct kept_record *made = to < 0 ? NULL : add(c->index, MADE, c->veil, c->path, c->n);
-    if (!made)
-        return to < 0 ? to : -E2BIG;
-    made->mode = st.mode;
-    return copy_dir(c, from, to);
+    const int e = sys_stat_at(own_root, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    return e < 0 ? e : copy_into(c, own_root, name, c->keep, c->path, st.mode);
 }
 
 /* Its time of modification is one that no later change can set. */
@@ -461,8 +447,7 @@ static int set_back(int dir, const char *path, const struct sys_stat *st)
    unusable. */
 static int look_again(const struct kept_copy *c)
 {
-    for (uint32_t at = sizeof *c->index; at < c->index->bytes; at += record_at(c->index, at)->bytes) {
-        struct kept_record *it = record_at(c->index, at);
+    for (struct kept_record *it = NULL; (it = next_record(c->index, it));) {
         struct sys_stat st;
         if (it->kind != MADE)
             continue;

@@ -22,7 +22,7 @@ static int add_rule(const struct runner *r, int ruleset, uint64_t handled, const
     own_fd int place = sys_openat2(AT_FDCWD, step_text(r, s->a), O_PATH | O_CLOEXEC, 0, CALM);
     if (place < 0)
         return place;
-    int e = sys_stat_at(place, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    int e = sys_stat_fd(place, SYS_STAT_BASIC, &st);
     if (e < 0)
         return e;
     struct sys_landlock_path rule = {.rights = 0, .parent = place};

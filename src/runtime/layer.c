@@ -12,7 +12,7 @@
 #include <sys/file.h>
 #include "runtime/runner.h"
 #include "base/str.h"
-#include "runtime/text.h"
+#include "base/text.h"
 #include "sys/poll.h"
 
 /* "/proc/self/fd/N", for kernels whose overlayfs takes layers only by path: short, and needs no escaping. */
@@ -138,48 +138,48 @@ static int lock_work(struct runner *r, int work)
     return e == -EAGAIN ? -EBUSY : 0;
 }
 
-/* What an overlay is made of; `below`: kept layers between lower and upper, the uppermost first. */
+/* What an overlay is made of; kept layers lie above the lowest. */
 struct overlaid {
-    int lower, upper, work;
-    int below[OVERLAY_BETWEEN];
-    int n_below;
+    int upper, work;
+    int lower[OVERLAY_BETWEEN + 1]; /* the uppermost first */
+    int n;
 };
 
 /* By path: only while /proc is the host's, so never in parallel with pid 1. */
-static int name_layers_by_path(int fs, const struct overlaid *o)
+static int name_layers_by_path(int fs, const int *lower, int n, int upper, int work)
 {
     char path[(OVERLAY_BETWEEN + 1) * (FD_PATH + 1)], *to = path;
-    for (int i = 0; i < o->n_below; i++) {
-        to = put_fd_path(to, o->below[i]);
-        *to++ = ':';
+    for (int i = 0; i < n; i++) {
+        to = put_fd_path(to, lower[i]);
+        *to++ = i + 1 < n ? ':' : 0;
     }
-    put_fd_path(to, o->lower);
     int e = sys_fsconfig(fs, SYS_FS_STRING, "lowerdir", path, 0);
-    put_fd_path(path, o->upper);
-    if (e == 0)
+    put_fd_path(path, upper);
+    if (e == 0 && upper >= 0)
         e = sys_fsconfig(fs, SYS_FS_STRING, "upperdir", path, 0);
-    put_fd_path(path, o->work);
-    return e < 0 ? e : sys_fsconfig(fs, SYS_FS_STRING, "workdir", path, 0);
+    put_fd_path(path, work);
+    return e < 0 || upper < 0 ? e : sys_fsconfig(fs, SYS_FS_STRING, "workdir", path, 0);
 }
 
 /* By descriptor, since Linux 6.15. Before, the first one leaves the context as it was; to free one makes the kernel wait for all processors. */
-static int name_layers(int fs, const struct overlaid *o)
+int name_layers(int fs, const int *lower, int n, int upper, int work)
 {
-    int e = sys_fsconfig(fs, SYS_FS_FD, "lowerdir+", NULL, o->n_below ? o->below[0] : o->lower);
+    int e = sys_fsconfig(fs, SYS_FS_FD, "lowerdir+", NULL, lower[0]);
     if (sys_layer_by_path(e))
-        return name_layers_by_path(fs, o);
-    for (int i = 1; e == 0 && i <= o->n_below; i++)
-        e = sys_fsconfig(fs, SYS_FS_FD, "lowerdir+", NULL, i < o->n_below ? o->below[i] : o->lower);
-    if (e == 0)
-        e = sys_fsconfig(fs, SYS_FS_FD, "upperdir", NULL, o->upper);
-    return e < 0 ? e : sys_fsconfig(fs, SYS_FS_FD, "workdir", NULL, o->work);
+        return name_layers_by_path(fs, lower, n, upper, work);
+    for (int i = 1; e == 0 && i < n; i++)
+        e = sys_fsconfig(fs, SYS_FS_FD, "lowerdir+", NULL, lower[i]);
+    if (e == 0 && upper >= 0)
+        e = sys_fsconfig(fs, SYS_FS_FD, "upperdir", NULL, upper);
+    return e < 0 || upper < 0 ? e : sys_fsconfig(fs, SYS_FS_FD, "workdir", NULL, work);
 }
 
 /* A detached writable overlay; volatile, see above. The caller removes the mark in `work` later. */
 static int overlay_new(struct runner *r, const struct overlaid *o, unsigned attributes)
 {
-    if (o->lower < 0 || o->upper < 0 || o->work < 0)
-        return o->lower < 0 ? o->lower : o->upper < 0 ? o->upper : o->work;
+    const int lowest = o->lower[o->n - 1];
+    if (lowest < 0 || o->upper < 0 || o->work < 0)
+        return lowest < 0 ? lowest : o->upper < 0 ? o->upper : o->work;
     int e = forget_volatile(o->work);
     own_fd int fs = e < 0 ? e : sys_fsopen("overlay");
     /* userxattr: the only overlayfs attributes that a user namespace may write; they are the user's own. */
@@ -187,7 +187,7 @@ static int overlay_new(struct runner *r, const struct overlaid *o, unsigned attr
     if (e == 0)
         e = sys_fsconfig(fs, SYS_FS_FLAG, "volatile", NULL, 0);
     if (e == 0)
-        e = name_layers(fs, o);
+        e = name_layers(fs, o->lower, o->n, o->upper, o->work);
     if (e == 0)
         e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
     if (e == 0)
@@ -236,10 +236,10 @@ static int next_between(const char *text, struct overlaid *o)
     char hidden[4096];
     int e = next_path(&text, hidden);
     while (e == 0 && *text) {
-        own_fd int place = o->n_below == OVERLAY_BETWEEN ? -E2BIG : next_layer(&text);
+        own_fd int place = o->n == OVERLAY_BETWEEN ? -E2BIG : next_layer(&text);
         e = place < 0 ? place : sys_open_tree(place, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);
         if (e >= 0)
-            o->below[o->n_below++] = e;
+            o->lower[o->n++] = e;
         e = e < 0 ? e : 0;
     }
     return e;
@@ -254,11 +254,13 @@ int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree)
     own_fd int lower = next_layer(&text);
     own_fd int upper = secret ? next_secret(&text, &apart, &at) : next_layer(&text);
     own_fd int work = secret ? at : next_layer(&text);
-    struct overlaid o = {.lower = lower, .upper = upper, .work = work};
+    struct overlaid o = {.upper = upper, .work = work};
     int e = secret ? lock_work(r, work) : *text ? next_between(text, &o) : 0;
+    const int between = o.n;
+    o.lower[o.n++] = lower;
     own_fd int tree = e < 0 ? e : overlay_new(r, &o, (unsigned)mount_attributes(s->flags));
-    while (o.n_below)
-        sys_shut(o.below[--o.n_below]);
+    for (int i = 0; i < between; i++)
+        sys_shut(o.lower[i]);
     if (tree < 0)
         return tree;
     const bool workspace = *text != 0; /* a name to hide it under */
@@ -306,7 +308,7 @@ int step_layer(struct runner *r, const struct step *s)
         return 0; /* covered, not masked: parts are overlays of their own */
     const int e = lock_work(r, work);
     int tree = e < 0 ? e
-                     : overlay_new(r, &(struct overlaid){.lower = place, .upper = upper, .work = work},
+                     : overlay_new(r, &(struct overlaid){.lower = {place}, .n = 1, .upper = upper, .work = work},
                                    (unsigned)mount_attributes(s->flags));
     if (tree < 0)
         return tree;
@@ -352,7 +354,7 @@ static int part_alone(struct runner *r, const struct step *s, const char *rest, 
     own_fd int uppers = open_in(r->layer_dir, "upper", O_PATH);
     own_fd int upper = uppers < 0 ? uppers : make_path(uppers, rest);
     own_fd int work = make_path(r->layer_dir, name);
-    own_fd int tree = overlay_new(r, &(struct overlaid){.lower = place, .upper = upper, .work = work},
+    own_fd int tree = overlay_new(r, &(struct overlaid){.lower = {place}, .n = 1, .upper = upper, .work = work},
                                   (unsigned)mount_attributes(s->flags));
     if (tree < 0)
         return tree;

@@ -10,7 +10,7 @@
  */
 #include "base/str.h"
 #include "runtime/runner.h"
-#include "runtime/text.h"
+#include "base/text.h"
 
 /* A detached tmpfs with this mode for its root; `size_kib` 0: the kernel's default. */
 static int tmpfs_new(struct runner *r, unsigned mode, uint32_t size_kib, unsigned attributes)

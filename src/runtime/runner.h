@@ -19,6 +19,9 @@ static inline int open_place(const char *path, int flags)
  */
 void done_with(struct runner *r, int *fd);
 void close_done(struct runner *r);
+void sort_fds(int *fds, unsigned n);
+/* Closes all descriptors except those in `keep`, which it sorts (negative ones are ignored). */
+int close_others(int *keep, int n);
 /* Attaches the detached mount `tree` on `place`. */
 static inline int attach(int tree, int place)
 {
@@ -71,6 +74,8 @@ void fresh_or_done(struct runner *r, int *fs, bool read_only);
 enum { FD_PATH = 32 };
 /* Writes "/proc/self/fd/N"; returns its end. */
 char *put_fd_path(char *to, int fd);
+/* To the context of an overlay: `n` lower layers, the uppermost first; `upper` -1: none that is written. */
+int name_layers(int fs, const int *lower, int n, int upper, int work);
 /* Keeps the directory of the LAYER `s` writable, before ENTER. */
 int layer_prepare(struct runner *r, const struct step *s);
 int step_layer(struct runner *r, const struct step *s);

@@ -69,25 +69,20 @@ static int number_of(const char *name)
 static int sweep_session(int proc, int leader, bool itself, int signal)
 {
     static _Alignas(8) char list[4096];
+    struct sys_entries entries = SYS_ENTRIES(proc, list);
     int found = 0;
     if (itself)
         (void)sys_kill(-leader, signal);
     if (proc < 0 || sys_lseek(proc, 0, SEEK_SET) < 0)
         return 0;
-    for (;;) {
-        long got = sys_getdents64(proc, list, sizeof list);
-        if (got <= 0)
-            return found;
-        for (long at = 0; at < got;) {
-            const struct sys_dirent *d = (const void *)(list + at);
-            int pid = number_of(d->name);
-            if (pid > 0 && (itself || pid != leader) && sys_call(SYS_getsid, pid, 0, 0, 0, 0, 0) == leader) {
-                (void)sys_kill(pid, signal);
-                found++;
-            }
-            at += d->reclen;
+    for (const struct sys_dirent *d; (d = sys_next_entry(&entries));) {
+        const int pid = number_of(d->name);
+        if (pid > 0 && (itself || pid != leader) && sys_call(SYS_getsid, pid, 0, 0, 0, 0, 0) == leader) {
+            (void)sys_kill(pid, signal);
+            found++;
         }
     }
+    return found;
 }
 
 static void signal_session(const struct serving *s, int leader, bool itself, int signal)
@@ -99,13 +94,10 @@ static void signal_session(const struct serving *s, int leader, bool itself, int
 
 static void signal_task(const struct serving *s, const struct session_task *t, int signal, uint32_t target)
 {
-    int group = 0;
     if (target == SIGNAL_EVERYONE || target == SIGNAL_CHILDREN) {
         signal_session(s, t->pid, target == SIGNAL_EVERYONE, signal);
-        /* the command is the leader's child; here it is only known as the terminal's foreground group */
     } else if (t->tty) {
-        if (sys_ioctl(t->master, TIOCGPGRP, &group) == 0 && group > 1)
-            (void)sys_kill(-group, signal);
+        signal_foreground(t->master, signal);
     } else {
         (void)sys_kill(target == SIGNAL_FOREGROUND ? -t->pid : t->pid, signal);
     }
@@ -144,36 +136,21 @@ static const char **list_of(const struct job_image *j, const struct job_image *o
 
 static _Noreturn void lead(const struct serving *s, const struct job *job, int slave, int reply)
 {
-    const int kept[] = {slave, reply, job->stdio[0], job->stdio[1], job->stdio[2]};
+    int kept[] = {slave, reply, job->stdio[0], job->stdio[1], job->stdio[2]};
     /* above all other commands' reply sockets and terminals, whose closing must be noticed */
-    for (unsigned from = 0;;) {
-        unsigned next = ~0u;
-        for (unsigned i = 0; i < sizeof kept / sizeof *kept; i++) {
-            if (kept[i] >= 0 && (unsigned)kept[i] >= from && (unsigned)kept[i] < next)
-                next = (unsigned)kept[i];
-        }
-        if (next > from)
-            (void)sys_close_range(from, next == ~0u ? next : next - 1);
-        if (next == ~0u)
-            break;
-        from = next + 1;
-    }
+    (void)close_others(kept, sizeof kept / sizeof *kept);
     leader_main(s->r, job, slave, reply);
 }
 
 static int start_on_terminal(const struct serving *s, const struct job *job, struct session_task *t)
 {
-    struct winsize size = {.ws_row = job->rows, .ws_col = job->columns};
-    const struct frame f = {.kind = FRAME_TTY};
     int pty[2];
     int e = terminal_open(pty);
     if (e < 0)
         return e;
     t->master = pty[0];
-    if (size.ws_row)
-        (void)sys_ioctl(t->master, TIOCSWINSZ, &size);
-    long n = sys_send_fd(t->reply, &f, sizeof f, t->master, 0);
-    int pid = n < 0 ? (int)n : (int)sys_call(SYS_clone, SIGCHLD, 0, 0, 0, 0, 0);
+    e = terminal_give(t->reply, job, t->master);
+    int pid = e < 0 ? e : (int)sys_call(SYS_clone, SIGCHLD, 0, 0, 0, 0, 0);
     if (pid == 0)
         lead(s, job, pty[1], t->reply);
     sys_drop(&pty[1]);
@@ -222,7 +199,7 @@ static void run_task(struct serving *s, const struct job_image *j, const struct 
     if (e == 0)
         e = tty ? start_on_terminal(s, &job, &t) : start_plain(s, &job, &t);
     if (pages)
-        (void)sys_call(SYS_munmap, pages, bytes, 0, 0, 0, 0);
+        sys_unmap(pages, bytes);
     if (e < 0) {
         answer(t.reply, FRAME_VERDICT, tty ? WHERE_PTY : WHERE_CHILD, (uint32_t)-e);
         sys_drop(&t.master);
@@ -248,7 +225,8 @@ static long receive(int from, void *head, size_t head_bytes, struct arrival *a)
     struct iovec v[2] = {{.iov_base = head, .iov_len = head_bytes},
                          {.iov_base = image_room, .iov_len = sizeof image_room}};
     union arrival_fds c = {.bytes = {0}};
-    struct msghdr m = {.msg_iov = v, .msg_iovlen = 2, .msg_control = &c, .msg_controllen = sizeof c};
+    struct msghdr m = {
+        .msg_iov = v, .msg_iovlen = 2, .msg_control = &c, .msg_controllen = CMSG_LEN(JOB_FDS * sizeof(int))};
     a->n_fds = 0;
     long n = sys_recvmsg(from, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n >= 0 && m.msg_controllen >= CMSG_LEN(0) && c.head.cmsg_level == SOL_SOCKET &&
@@ -273,7 +251,7 @@ static void *fetch(int fd, size_t n)
         if (got == -EINTR)
             continue;
         if (got <= 0) {
-            (void)sys_call(SYS_munmap, pages, n, 0, 0, 0, 0);
+            sys_unmap(pages, n);
             return NULL;
         }
         at += (size_t)got;
@@ -299,7 +277,7 @@ static void take_exec(struct serving *s, struct arrival *a)
         run_task(s, j, j, a, first);
     drop_all(a, first);
     if (fetched)
-        (void)sys_call(SYS_munmap, fetched, a->frame.a, 0, 0, 0, 0);
+        sys_unmap(fetched, a->frame.a);
 }
 
 /* ---- callers ---- */
@@ -448,8 +426,7 @@ static void hear(const struct serving *s, uint32_t i)
     if (n == (long)sizeof f && f.kind == FRAME_SIGNAL && f.a > 0 && f.a <= 64) {
         signal_task(s, t, (int)f.a, f.b);
     } else if (n == (long)sizeof f && f.kind == FRAME_WINSIZE && t->master >= 0) {
-        struct winsize size = {.ws_row = (unsigned short)(f.a >> 16), .ws_col = (unsigned short)f.a};
-        (void)sys_ioctl(t->master, TIOCSWINSZ, &size);
+        terminal_resize(t->master, &f);
     } else if (n == (long)sizeof f && f.kind == FRAME_END && f.a == 1 && t->tty) {
         t->told = true;
         left_alone(s, i);
@@ -509,7 +486,7 @@ _Noreturn void serve_main(const struct runner *r, int control, int signals, int 
 {
     struct serving s = {.r = r, .control = control, .signals = signals, .proc = own_proc(proc), .umask = umask};
     for (size_t i = 0; i < r->n_spare; i++) /* needed only for the start */
-        (void)sys_call(SYS_munmap, r->spare[i].at, r->spare[i].bytes, 0, 0, 0, 0);
+        sys_unmap(r->spare[i].at, r->spare[i].bytes);
     answer(control, FRAME_READY, 0, 0);
     polled[CONTROL] = (struct pollfd){.fd = control, .events = POLLIN};
     polled[SIGNALS] = (struct pollfd){.fd = signals, .events = POLLIN};

@@ -8,7 +8,6 @@
  * drains.
  */
 #include "runtime/runner.h"
-#include <sys/sysmacros.h>
 
 enum { NSFS = 0x6e736673, PIDFS = 0x50494446 };
 
@@ -19,7 +18,7 @@ int stdio_way(int fd)
     int flags = sys_fcntl(fd, F_GETFL, 0);
     if (flags < 0)
         return flags;
-    int e = sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    int e = sys_stat_fd(fd, SYS_STAT_BASIC, &st);
     if (e < 0)
         return e;
     if (flags & O_PATH)
@@ -67,9 +66,9 @@ static int reopen(int old, const char *name)
     own_fd int fd = sys_openat2(AT_FDCWD, name, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0, CALM);
     if (fd < 0)
         return fd;
-    int e = sys_stat_at(old, "", AT_EMPTY_PATH, mask, &then);
+    int e = sys_stat_fd(old, mask, &then);
     if (e == 0)
-        e = sys_stat_at(fd, "", AT_EMPTY_PATH, mask, &now);
+        e = sys_stat_fd(fd, mask, &now);
     if (e < 0)
         return e;
     if (!same_file(&then, &now))

@@ -28,20 +28,6 @@
 #include <net/if.h>
 #include <sched.h>
 #include <string.h>
-#include "base/str.h"
-
-enum { PHASE_NONE = PHASE_LOCK + 1, PHASE_COMMAND };
-
-static int phase_of(const struct plan_image *plan, unsigned kind)
-{
-    if (kind == STEP_STUB || kind == STEP_REACH || kind == STEP_LISTEN || kind == STEP_RULE || kind == STEP_NONE)
-        return PHASE_NONE; /* arguments of the previous step */
-    if (kind == STEP_RLIMIT || kind == STEP_CWD)
-        return PHASE_COMMAND;
-    if (kind >= STEP_RULESET) /* without namespaces the file rules must apply to the guard, too */
-        return kind == STEP_RULESET && plan->tier ? PHASE_BUILD : PHASE_LOCK;
-    return kind >= STEP_PROC ? PHASE_INSIDE : PHASE_BUILD;
-}
 
 int open_parent(const char *path, const char **ret_name)
 {
@@ -61,17 +47,6 @@ int open_parent(const char *path, const char **ret_name)
     if (fd >= 0)
         *ret_name = path + last + 1;
     return fd;
-}
-
-/* The COVER of the root itself, or NULL. */
-static const struct step *cover_of_root(const struct runner *r)
-{
-    const struct step *s = plan_steps(r->plan);
-    for (uint32_t i = 0; i < r->plan->n_steps; i++) {
-        if (s[i].kind == STEP_COVER && step_text(r, s[i].a)[1] == 0)
-            return s + i;
-    }
-    return NULL;
 }
 
 /* ROOT and ROOT_EMPTY only say how ENTER must make the root: sources are cloned from the unchanged tree. */
@@ -148,7 +123,7 @@ static int enter_cover(struct runner *r, const struct step *c, int old)
 
 static int step_enter(struct runner *r, const struct step *s)
 {
-    const struct step *c = cover_of_root(r);
+    const struct step *c = plan_cover_of_root(r->plan);
     if (!c && (!r->root || r->root->kind != STEP_ROOT))
         return -EBADMSG;
     int e = prepare_overlays(r);
@@ -224,14 +199,7 @@ static int step_file(struct runner *r, const struct step *s)
     own_fd int fd = sys_openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, s->mode);
     if (fd < 0)
         return fd;
-    for (size_t left = __builtin_strlen(content); left;) {
-        ssize_t n = sys_write(fd, content, left);
-        if (n <= 0)
-            return n < 0 ? (int)n : -EIO;
-        content += n;
-        left -= (size_t)n;
-    }
-    return 0;
+    return sys_write_all(fd, content, __builtin_strlen(content));
 }
 
 static int step_symlink(struct runner *r, const struct step *s)
@@ -427,36 +395,14 @@ static int run_step(struct runner *r, const struct step *s)
     return -EBADMSG;
 }
 
-static uint32_t slots_of(const struct plan_image *plan)
-{
-    const struct step *s = plan_steps(plan);
-    uint32_t slots = 0, overlays = 0;
-    for (uint32_t i = 0; i < plan->n_steps; i++) {
-        if (s[i].kind == STEP_SOURCE && s[i].b < plan->n_steps && s[i].b >= slots)
-            slots = s[i].b + 1;
-        overlays += s[i].kind == STEP_OVERLAY;
-    }
-    return slots + overlays;
-}
-
-/* How many overlays the plan may mount. */
-static uint32_t fresh_room(const struct plan_image *plan)
-{
-    const struct step *s = plan_steps(plan);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < plan->n_steps; i++)
-        n += s[i].kind == STEP_OVERLAY || s[i].kind == STEP_VEIL || s[i].kind == STEP_LAYER || s[i].kind == STEP_PART;
-    return n;
-}
-
 uint32_t runner_room(const struct plan_image *plan)
 {
-    return slots_of(plan) + fresh_room(plan);
+    return plan_slots(plan) + plan_overlays(plan);
 }
 
 void runner_freshens(struct runner *r, bool layers)
 {
-    r->fresh_room = fresh_room(r->plan);
+    r->fresh_room = plan_overlays(r->plan);
     r->fresh_layers = layers;
 }
 
@@ -464,8 +410,8 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
 {
     *r = (struct runner){.plan = plan,
                          .slots = slots,
-                         .n_slots = slots_of(plan),
-                         .fresh = slots + slots_of(plan),
+                         .n_slots = plan_slots(plan),
+                         .fresh = slots + plan_slots(plan),
                          .host_proc = -1,
                          .notify = -1,
                          .egress = -1,
@@ -539,7 +485,7 @@ static int run_range(struct runner *r, enum phase phase, uint32_t from, uint32_t
     const struct step *s = plan_steps(r->plan);
     int e = 0;
     for (uint32_t i = from; e == 0 && i < to; i++) {
-        if (phase_of(r->plan, s[i].kind) != (int)phase)
+        if (step_phase(r->plan, s[i].kind) != phase)
             continue;
         if (s[i].flags & STEP_TOOL && s[i].kind == STEP_TMPFS)
             tool_tmpfs(r, s + i);
@@ -568,40 +514,9 @@ int steps_run(struct runner *r, enum phase phase)
     return e;
 }
 
-/* Whether `path` is `dir` or below it. */
-static bool in_dir(const char *path, const char *dir)
-{
-    struct str p = str_of(path), d = str_of(dir);
-    return str_starts(p, d) && (p.n == d.n || p.p[d.n] == '/');
-}
-
-/* The step after which pid 1 may be cloned: after DEVICES, of which DEVPTS is a part. Pid 1's own steps touch only
-   /proc and /dev, so no later step of BUILD may be there, or change the root again. 0: none. */
-static uint32_t split_at(const struct runner *r)
-{
-    const struct step *s = plan_steps(r->plan);
-    uint32_t at = 0, entered = 0;
-    bool proc = false;
-    for (uint32_t i = 0; i < r->plan->n_steps; i++) {
-        if (s[i].kind == STEP_ENTER)
-            entered = i;
-        if (s[i].kind == STEP_DEVICES)
-            at = i + 1;
-        proc |= s[i].kind == STEP_PROC;
-    }
-    if (!entered || at <= entered || !proc || cover_of_root(r))
-        return 0;
-    for (uint32_t i = at; i < r->plan->n_steps; i++) {
-        bool placed = s[i].kind >= STEP_ATTACH && s[i].kind <= STEP_SYMLINK && s[i].kind != STEP_STUB;
-        if (placed && (in_dir(step_text(r, s[i].a), "/dev") || in_dir(step_text(r, s[i].a), "/proc")))
-            return 0;
-    }
-    return at;
-}
-
 uint32_t steps_split(const struct runner *r, bool may_split)
 {
-    return may_split && !r->plan->tier ? split_at(r) : 0;
+    return may_split && !r->plan->tier ? plan_split_at(r->plan) : 0;
 }
 
 int steps_build_first(struct runner *r, bool may_split, bool *ret_rest)

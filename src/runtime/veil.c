@@ -52,12 +52,21 @@ static bool component(const char **path, char name[NAME_BYTES])
     return true;
 }
 
+/* Of the directory of a relative path; 0: it has none. */
+static size_t directory_bytes(const char *path)
+{
+    size_t n = 0;
+    for (size_t i = 0; path[i]; i++)
+        n = path[i] == '/' ? i : n;
+    return n;
+}
+
 /* Creates the directory `name` in `at` with the mode and owner of `like`, or what of them matters to the box. In a box in a
    box the outer guard fills it, with no capability: so its owner may write, until it is read-only by its mount. */
 static int mkdir_like(const struct runner *r, int at, const char *name, int like, unsigned *ret_mode)
 {
     struct sys_stat st;
-    int e = sys_stat_at(like, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    int e = sys_stat_fd(like, SYS_STAT_BASIC, &st);
     if (e < 0)
         return e;
     *ret_mode = mode_like(r, like, ".", &st) | (r->plan->filter & FILTER_GUARD ? 0 : 0300);
@@ -74,8 +83,7 @@ static int make_text(int dir, const char *name, const char *text)
     own_fd int fd = sys_openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0)
         return fd;
-    long n = sys_write(fd, text, str_of(text).n);
-    return n < 0 ? (int)n : 0;
+    return sys_write_all(fd, text, str_of(text).n);
 }
 
 /* overlayfs.rst: a whiteout is a character device 0/0; creating one needs no capability. All whiteouts of a box are
@@ -166,11 +174,7 @@ static int layer_descend(struct runner *r, struct veil_layer *l, const char *pat
 static int layer_stub(struct runner *r, struct veil_layer *l, const char *path, unsigned stub, const char *text)
 {
     char name[NAME_BYTES];
-    size_t n = 0;
-    for (size_t i = 0; path[i]; i++) {
-        if (path[i] == '/')
-            n = i;
-    }
+    const size_t n = directory_bytes(path);
     const char *rest = path;
     if (n != l->n || (n && __builtin_memcmp(path, l->parent, n) != 0)) {
         layer_leave(l);
@@ -235,30 +239,13 @@ static int layer_new(struct runner *r, const struct step *s, int lower, bool whi
     return 0;
 }
 
-static int overlay_by_path(int fs, const int *layers, int n)
-{
-    char text[128], *p = text;
-    for (int i = 0; i < n; i++) {
-        if (i)
-            *p++ = ':';
-        p = put_fd_path(p, layers[i]);
-    }
-    return sys_fsconfig(fs, SYS_FS_STRING, "lowerdir", text, 0);
-}
-
-/* A detached read-only overlay of the layers, from the top: by descriptor, since Linux 6.15. */
+/* A detached read-only overlay of the layers, from the top. */
 static int overlay_lower(struct runner *r, const int *layers, int n, unsigned attributes)
 {
     own_fd int fs = sys_fsopen("overlay");
     if (fs < 0)
         return fs;
-    int e = sys_fsconfig(fs, SYS_FS_FD, "lowerdir+", NULL, layers[0]);
-    if (sys_layer_by_path(
-            e)) /* in the same context, which is as it was: to free one makes the kernel wait for all processors */
-        e = overlay_by_path(fs, layers, n);
-    else
-        for (int i = 1; e == 0 && i < n; i++)
-            e = sys_fsconfig(fs, SYS_FS_FD, "lowerdir+", NULL, layers[i]);
+    int e = name_layers(fs, layers, n, -1, -1);
     if (e == 0)
         e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
     if (e == 0)
@@ -399,27 +386,6 @@ int step_cover(struct runner *r, const struct step *s)
     return place < 0 ? place : cover(r, s, place, NULL);
 }
 
-/* What the stubs of a cover say about the entry `name` of the directory at `prefix` ("" or "a/b/"). */
-enum veil_verdict { BIND, STUBBED, ON_THE_WAY };
-static enum veil_verdict judge(const struct runner *r, const struct step *s, struct str prefix, struct str name)
-{
-    enum veil_verdict v = BIND;
-    for (uint32_t i = 1; i <= s->b; i++) {
-        struct str path = str_of(step_text(r, s[i].a));
-        if (!str_starts(path, prefix))
-            continue;
-        path = str_skip(path, prefix.n);
-        if (!str_starts(path, name))
-            continue;
-        path = str_skip(path, name.n);
-        if (path.n == 0)
-            return STUBBED;
-        if (path.p[0] == '/')
-            v = ON_THE_WAY;
-    }
-    return v;
-}
-
 static int bind_entry(struct runner *r, int from, int to, const struct sys_dirent *d)
 {
     unsigned type = d->type;
@@ -468,7 +434,7 @@ static int cover_one(struct runner *r, const struct step *s, const struct veil_p
     if (dir < 0)
         return dir;
     while ((d = sys_next_entry(&all))) {
-        if (judge(r, s, (struct str){p->prefix, p->n}, str_of(d->name)) != BIND)
+        if (step_cover_says(r->plan, s, (struct str){p->prefix, p->n}, str_of(d->name)) != COVER_BINDS)
             continue;
         int e = bind_entry(r, p->from, p->to, d);
         if (e < 0)
@@ -532,11 +498,7 @@ static int cover_stub(struct runner *r, const struct step *s, const char *path, 
                       struct cover_at *c)
 {
     char name[NAME_BYTES];
-    size_t n = 0;
-    for (size_t i = 0; path[i]; i++) {
-        if (path[i] == '/')
-            n = i;
-    }
+    const size_t n = directory_bytes(path);
     const char *rest = path;
     if (n != c->n || (n && __builtin_memcmp(path, c->parent, n) != 0)) {
         cover_leave(r, c);

@@ -240,7 +240,7 @@ static bool take_message(struct sessiond *k, int fd, int pid, uint64_t looked)
         struct cmsghdr align;
         char room[CMSG_SPACE((KEEP_FDS + 1) * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
     } control;
-    int fds[KEEP_FDS + 1];
+    int fds[sizeof control.room / sizeof(int)]; /* whatever comes; keep_request_check() counts them */
     struct ucred who = {0};
     struct iovec v = {message, KEEP_MESSAGE};
     struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};

@@ -2,6 +2,7 @@
 #pragma once
 #include <linux/capability.h>
 #include <linux/securebits.h>
+#include <stdbool.h>
 #include <sys/prctl.h>
 #include "sys/process.h"
 
@@ -33,6 +34,13 @@ static inline int sys_caps_whole(void)
     for (int i = 0; i < 2; i++)
         sets[i].effective = sets[i].permitted;
     return e < 0 ? e : (int)sys_call(SYS_capset, &head, sets, 0, 0, 0, 0);
+}
+/* Whether it is effective now. */
+static inline bool sys_caps_has(unsigned capability)
+{
+    struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct sets[2] = {{0}};
+    return sys_call(SYS_capget, &head, sets, 0, 0, 0, 0) == 0 && sets[capability / 32].effective >> capability % 32 & 1;
 }
 /* Drops a capability from the bounding set. -EINVAL: the kernel has no capability of this number. */
 static inline int sys_caps_unbound(unsigned capability)

@@ -49,6 +49,15 @@ static inline int sys_ioctl(int fd, unsigned long what, void *arg)
     return (int)sys_call(SYS_ioctl, fd, what, arg, 0, 0, 0);
 }
 
+/* The beginning of a text of the kernel's, with a NUL: "" where it cannot be read. The length, or -errno. */
+static inline long sys_read_text(int dir, const char *path, char *text, size_t room)
+{
+    own_fd int fd = sys_openat(dir, path, O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? fd : sys_read(fd, text, room - 1);
+    text[n > 0 ? n : 0] = 0;
+    return n;
+}
+
 enum { SYS_OUTQ = 0x5411 }; /* SIOCOUTQ, TIOCOUTQ */
 /* Whether something that was sent on a Unix socket waits for its other end to read it. */
 static inline bool sys_unread(int fd)
@@ -72,6 +81,7 @@ struct sys_entries {
     long n, at; /* in `room` */
     int no;     /* why it ended: -errno, or 0 */
 };
+#define SYS_ENTRIES(fd, buffer) ((struct sys_entries){.dir = (fd), .room = (buffer), .bytes = sizeof(buffer)})
 /* The next entry but "." and "..", valid until the next call; NULL at the end. */
 static inline const struct sys_dirent *sys_next_entry(struct sys_entries *e)
 {
@@ -115,7 +125,7 @@ static inline long sys_recv_fd(int s, void *bytes, size_t n, int *ret_fd, int fl
 {
     struct iovec v = {.iov_base = bytes, .iov_len = n};
     union sys_fd_message c = {.bytes = {0}};
-    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof c};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = CMSG_LEN(sizeof(int))};
     long r = sys_recvmsg(s, &m, flags | MSG_CMSG_CLOEXEC);
     if (r < 0)
         return r;

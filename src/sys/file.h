@@ -90,6 +90,20 @@ static inline long sys_write(int fd, const void *bytes, size_t n)
 {
     return sys_call(SYS_write, fd, bytes, n, 0, 0, 0);
 }
+/* All of it, however many calls that takes: 0 or -errno. */
+static inline int sys_write_all(int fd, const void *bytes, size_t n)
+{
+    for (const char *p = (const char *)bytes; n;) {
+        const long done = sys_write(fd, p, n);
+        if (done == -EINTR)
+            continue;
+        if (done <= 0)
+            return done < 0 ? (int)done : -EIO;
+        p += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
 /* Returns the length of the target, which is not NUL-terminated. */
 static inline long sys_readlinkat(int dir, const char *path, char *target, size_t room)
 {
@@ -99,6 +113,11 @@ static inline long sys_readlinkat(int dir, const char *path, char *target, size_
 static inline int sys_stat_at(int dir, const char *path, int flags, unsigned mask, struct sys_stat *ret)
 {
     return (int)sys_call(SYS_statx, dir, path, flags, mask, ret, 0);
+}
+/* Of the object that `fd` is, possibly O_PATH. */
+static inline int sys_stat_fd(int fd, unsigned mask, struct sys_stat *ret)
+{
+    return sys_stat_at(fd, "", AT_EMPTY_PATH, mask, ret);
 }
 /* statfs(2): f_type of file systems that count as layers of an overlay themselves. */
 enum { SYS_OVERLAYFS = 0x794c7630, SYS_ECRYPTFS = 0xf15f };
@@ -231,7 +250,6 @@ static inline int sys_fcntl(int fd, int command, long value)
 {
     return (int)sys_call(SYS_fcntl, fd, command, value, 0, 0, 0);
 }
-/* Bytes of directory records (struct linux_dirent64) put into `records`, 0 at the end. */
 /* inotify(7): a descriptor; and what is told of `path` by it. -errno. */
 static inline int sys_inotify(int flags)
 {
@@ -241,6 +259,7 @@ static inline int sys_inotify_add(int fd, const char *path, uint32_t mask)
 {
     return (int)sys_call(SYS_inotify_add_watch, fd, path, mask, 0, 0, 0);
 }
+/* Bytes of directory records (struct linux_dirent64) put into `records`, 0 at the end. */
 static inline long sys_getdents64(int fd, void *records, size_t room)
 {
     return sys_call(SYS_getdents64, fd, records, room, 0, 0, 0);

@@ -189,6 +189,10 @@ static inline int sys_getpid(void)
 {
     return (int)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
+static inline uint32_t sys_geteuid(void)
+{
+    return (uint32_t)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+}
 static inline int sys_getppid(void)
 {
     return (int)sys_call(SYS_getppid, 0, 0, 0, 0, 0, 0);
@@ -335,6 +339,10 @@ __attribute__((noinline, unused)) static void sys_stack_back(char *low)
     const uintptr_t to = ((uintptr_t)__builtin_frame_address(0) - 512) / page * page; /* this call takes less */
     if (low && from < to)
         (void)sys_call(SYS_madvise, from, to - from, 4 /* MADV_DONTNEED */, 0, 0, 0);
+}
+static inline void sys_unmap(const void *at, size_t n)
+{
+    (void)sys_call(SYS_munmap, at, n, 0, 0, 0, 0);
 }
 /* New zeroed private memory of `n` bytes, or NULL. */
 static inline void *sys_pages(size_t n)

@@ -28,8 +28,8 @@ static void free_name(int dir, const char *name, bool is_directory, const struct
     struct sys_stat st;
     if (is_directory)
         (void)sys_unlinkat(dir, name, AT_REMOVEDIR);
-    else if (sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0 && st.inode == taken->inode &&
-             st.major == taken->major && st.minor == taken->minor && st.size == 0)
+    else if (sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0 && sys_same(&st, taken) &&
+             st.size == 0)
         (void)sys_unlinkat(dir, name, 0);
 }
 

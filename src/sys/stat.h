@@ -3,6 +3,7 @@
  * struct statx, and the C library's may lack members used here (tests/lint/includes.py lists such headers).
  */
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The kernel's struct statx. */
@@ -40,6 +41,16 @@ _Static_assert(sizeof(struct sys_stat) == 256, "struct statx of the kernel");
 static inline uint64_t sys_stat_born(const struct sys_stat *st)
 {
     return st->mask & SYS_STAT_BORN ? (uint64_t)st->born.seconds * 1000000000u + st->born.nanoseconds : 0;
+}
+
+/* Whether both say something of one object: nobody has put another in its place. */
+static inline bool sys_same(const struct sys_stat *a, const struct sys_stat *b)
+{
+    return a->inode == b->inode && a->major == b->major && a->minor == b->minor;
+}
+static inline uint64_t sys_stat_device(const struct sys_stat *st)
+{
+    return (uint64_t)st->major << 32 | st->minor;
 }
 
 #define SYS_STAT_MOUNTED 0x2000u /* of `attributes`: STATX_ATTR_MOUNT_ROOT, since Linux 5.8 */

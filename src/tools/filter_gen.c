@@ -1,7 +1,7 @@
 /*
  * Build-time program: writes the seccomp filters of runtime/filter.h as C data. It can generate filters of any
  * architecture (--arch), so a cross build needs nothing more; of libseccomp only the tables of names and numbers are
- * used. The lists are in protocol/filter_names.h and runtime/notified.h.
+ * used. The lists are in protocol/filter_names.h and protocol/notified.h.
  *
  * How a filter is made. Every system call number gets a verdict: a node of a graph whose leaves are RETs and whose
  * inner nodes load an argument, mask it and branch. Equal nodes are shared, so equal verdicts are one node, and
@@ -29,7 +29,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "runtime/notified.h"
+#include "protocol/notified.h"
 #include "protocol/filter_names.h"
 #include "protocol/step.h"
 
@@ -175,7 +175,7 @@ static struct node *one_of(const uint32_t *values, size_t n, struct node *yes, s
 #define ONE_OF(yes, no, ...)                                                                                           \
     one_of((const uint32_t[]){__VA_ARGS__}, sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t), yes, no)
 
-/* ---- notified calls: runtime/notified.h ---- */
+/* ---- notified calls: protocol/notified.h ---- */
 
 struct row {
     const char *name;
@@ -460,7 +460,7 @@ static struct node *give_by_name(const struct table *t, const char *name, int er
     (void)error;
     struct node *verdict = pass(name, t->filter);
     if ((row_bits(t->filter) & FILTER_GUARD) && verdict == allow())
-        die("'%s' changes things by name and runtime/notified.h has no row for it", name);
+        die("'%s' changes things by name and protocol/notified.h has no row for it", name);
     return verdict;
 }
 static struct node *give_judged(const struct table *t, const char *name, int error)

@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "guard/guard.h"
-#include "runtime/notified.h"
+#include "protocol/notified.h"
 #include "protocol/step.h"
 
 int checks, failures;

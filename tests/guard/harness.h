@@ -1,6 +1,6 @@
 /*
  * A box of the least kind for tests of the guard: user, mount, network, IPC and pid namespaces, a read-only root with
- * one writable tree and a private /tmp, the filter made of runtime/notified.h, and guard_serve() in the builder's place.
+ * one writable tree and a private /tmp, the filter made of protocol/notified.h, and guard_serve() in the builder's place.
  * It depends on nothing but guard/, so that a failing test speaks of the guard.
  */
 #pragma once

@@ -1,4 +1,5 @@
-/* When a caller's work beside a box is done (supervisor/meanwhile.c): by what it watches, and by a clock that this test tells. */
+/* When a caller's work beside a box is done (supervisor/meanwhile.c): by what it watches, and by a clock that this test tells; and what
+   comes to a process with a message. */
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -145,11 +146,41 @@ static void looks_by_the_clock_alone(void **state)
     ended(&b);
 }
 
+static int open_here(void)
+{
+    int n = 0;
+    for (int fd = 0; fd < 256; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+/* A peer may send more descriptors than are asked for. None stays that nobody knows of. */
+static void one_descriptor_comes_with_a_message(void **state)
+{
+    (void)state;
+    int ends[2], fd = -1, sent[2] = {0, 0};
+    _Alignas(struct cmsghdr) char word = 'x', room[CMSG_SPACE(sizeof sent)];
+    struct cmsghdr *c = (struct cmsghdr *)room;
+    struct iovec v = {&word, 1};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+    *c = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof sent), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    memcpy(CMSG_DATA(c), sent, sizeof sent);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+    const int before = open_here();
+    assert_int_equal(sendmsg(ends[0], &m, 0), 1);
+    assert_int_equal(sys_recv_fd(ends[1], &word, 1, &fd, 0), 1);
+    assert_true(fd >= 0);
+    assert_int_equal(open_here(), before + 1);
+    (void)close(fd);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(looks_when_something_changes),
-                                       cmocka_unit_test(never_more_than_its_share),
-                                       cmocka_unit_test(looks_by_the_clock_alone)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_descriptor_comes_with_a_message), cmocka_unit_test(looks_when_something_changes),
+        cmocka_unit_test(never_more_than_its_share), cmocka_unit_test(looks_by_the_clock_alone)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     char command[160];
     snprintf(command, sizeof command, "rm -rf %s", top);

@@ -4,7 +4,7 @@
  */
 #include "unit.h"
 #include "runtime/filter.h"
-#include "runtime/notified.h"
+#include "protocol/notified.h"
 #include "sys/sys.h"
 #include "protocol/filter_names.h"
 #include "protocol/step.h"

@@ -1,8 +1,9 @@
-/* judge/judge.c: what rules say about names. */
+/* judge/: what rules say about names, and what names mean in a repository. */
 #include "unit.h"
 #include <errno.h>
 #include <stdio.h>
 #include "judge/judge.h"
+#include "judge/layout.h"
 
 struct said {
     uint8_t kind, place, judge, flags;
@@ -747,9 +748,141 @@ static void what_a_path_may_have(void **state)
     assert_int_equal(rules_may(&t.rules, STR("")), 0);
 }
 
+/* ---- layout.c ---- */
+
+static const struct said repositories[] = {
+    {GUARD_RULE_ROOT, 0, 0, 0, "/w/p", NULL},
+    {GUARD_RULE_PRIVATE, 0, 0, 0, "/tmp", NULL},
+    {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_REFUSE, 1, ".git/hooks", NULL},
+    {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_GIT_CONFIG, 0, ".git/config", NULL},
+    {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_REFUSE, 0, "a/b/c", NULL},
+};
+#define N_REPOSITORIES (sizeof repositories / sizeof *repositories)
+
+/* "X ends; ..." of all that the path would be: a letter for what X must be (any, an index, a repository), in capitals if it is judged by
+   its content. */
+static const char *names_in(const char *path)
+{
+    static char text[512];
+    size_t n = 0;
+    text[0] = 0;
+    for (struct repository_name w = {0}; rules_next_repository_name(&t.rules, str_of(path), &w);)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%c %.*s %.*s;",
+                              w.any      ? (w.config ? 'A' : 'a')
+                              : w.index  ? (w.config ? 'I' : 'i')
+                              : w.config ? 'R'
+                                         : 'r',
+                              (int)w.x, path, (int)(w.end - w.x), path + w.x);
+    return text;
+}
+
+static void names_of_a_repository(void **state)
+{
+    (void)state;
+    assert_int_equal(load(repositories, N_REPOSITORIES, GUARD_STRICT), 0);
+    static const struct {
+        const char *path, *is;
+    } all[] = {{"/w/p/x/config", "R /w/p/x /config;"},
+               {"/w/p/x/CONFIG", "R /w/p/x /CONFIG;"},
+               {"/w/p/x/config.worktree", "A /w/p/x /config.worktree;"},
+               {"/w/p/x/index", "I /w/p/x /index;"},
+               {"/w/p/x/commondir", "r /w/p/x /commondir;"},
+               {"/w/p/x/hooks", "r /w/p/x /hooks;"},
+               {"/w/p/x/hooks/pre-commit", "r /w/p/x /hooks;"},
+               {"/w/p/hooks/hooks/x", "r /w/p /hooks;r /w/p/hooks /hooks;"},
+               {"/w/p/x/hooks/config", "R /w/p/x/hooks /config;r /w/p/x /hooks;"},
+               {"/w/p/x/remotes/origin", "r /w/p/x /remotes;"},
+               {"/w/p/x/remotes", ""}, /* an empty one comes with git's templates */
+               {"/w/p/x/branches/a", "r /w/p/x /branches;"},
+               {"/w/p/x/objects", ""},
+               {"/w/p/configs", ""},
+               {"/tmp/x/config", ""}, /* the box's own */
+               {"/etc/x/config", ""}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        assert_string_equal(names_in(all[i].path), all[i].is);
+    assert_int_equal(load(repositories, N_REPOSITORIES, GUARD_EXISTING), 0);
+    assert_string_equal(names_in("/w/p/x/config"), "");
+}
+
+static const char *held_on(const char *path)
+{
+    static char text[512];
+    size_t n = 0;
+    text[0] = 0;
+    for (struct held_directory w = {0}; rules_next_held(&t.rules, str_of(path), &w);)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%.*s;", (int)w.n, path);
+    return text;
+}
+
+static void directories_that_nobody_may_change(void **state)
+{
+    (void)state;
+    assert_int_equal(load(repositories, N_REPOSITORIES, GUARD_STRICT), 0);
+    static const struct {
+        const char *path, *held;
+    } all[] = {{"/w/p/src/main.c", ""},
+               {"/w/p/x/hooks/pre-commit", "/w/p/x;"},
+               {"/w/p/.git/hooks/pre-commit", "/w/p/.git;"},
+               {"/w/p/x/objects", "/w/p/x;"},
+               {"/w/p/x/objects/ab", ""}, /* what makes a repository is the last name alone */
+               {"/w/p/x/config", "/w/p/x;"},
+               {"/w/p/.gitmodules", "/w/p;"},
+               {"/w/p/.git/modules/s/config", "/w/p/.git;/w/p/.git/modules/s;"},
+               {"/w/p/x/modules/s", ""},
+               {"/w/p/a/b/c", "/w/p/a;/w/p/a/b;"}, /* a rule of three components */
+               {"/w/p/q/b", "/w/p/q;"},
+               {"/tmp/x/hooks/pre-commit", ""},
+               {"/etc/hooks/x", ""}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        assert_string_equal(held_on(all[i].path), all[i].held);
+}
+
+static void other_spellings_and_places(void **state)
+{
+    (void)state;
+    bool is_short;
+    assert_int_equal(load(repositories, N_REPOSITORIES, GUARD_STRICT), 0);
+    assert_false(rules_misspelled(&t.rules, STR("/w/p/.git/hooks/x"), &is_short) || is_short);
+    assert_true(rules_misspelled(&t.rules, STR("/w/p/.g\xe2\x80\x8cit/hooks/x"), &is_short) && !is_short);
+    assert_true(rules_misspelled(&t.rules, STR("/w/p/.git/hooks:/x"), &is_short));
+    assert_true(rules_misspelled(&t.rules, STR("/w/p/.git./hooks/x"), &is_short));
+    assert_false(rules_misspelled(&t.rules, STR("/w/p/caf\xc3\xa9"), &is_short) || is_short);
+    assert_false(rules_misspelled(&t.rules, STR("/w/p/git~1/x"), &is_short));
+    assert_true(is_short);
+    assert_false(rules_misspelled(&t.rules, STR("/tmp/git~1/.g\xe2\x80\x8cit"), &is_short) || is_short);
+
+    assert_true(rules_is_option_ref(&t.rules, STR("/w/p/.git/refs/heads/-x")));
+    assert_false(rules_is_option_ref(&t.rules, STR("/w/p/.git/refs/heads/x/-y")) ||
+                 rules_is_option_ref(&t.rules, STR("/w/p/-x")) ||
+                 rules_is_option_ref(&t.rules, STR("/tmp/refs/heads/-x")));
+    assert_true(rules_of_git(&t.rules, STR("/w/p/.GIT/x"), false) && rules_of_git(&t.rules, STR("/w/p/.git"), true));
+    assert_false(rules_of_git(&t.rules, STR("/w/p/.git"), false) || rules_of_git(&t.rules, STR("/tmp/.git/x"), true));
+    assert_true(rules_exclusive(&t.rules, STR("/w/p/x/objects")) && rules_exclusive(&t.rules, STR("/w/p/x/hooks/y")));
+    assert_false(rules_exclusive(&t.rules, STR("/w/p/x/objects/ab")) || rules_exclusive(&t.rules, STR("/w/p/x")));
+    assert_true(rules_outside(&t.rules, STR("/etc/x")));
+    assert_false(rules_outside(&t.rules, STR("/w/p/x")) || rules_outside(&t.rules, STR("/tmp/x")));
+
+    assert_true(rules_leads_out(&t.rules, STR("/w/p/x"), STR("../../../etc/passwd")));
+    assert_true(rules_leads_out(&t.rules, STR("/w/p"), STR("/tmp/x"))); /* after the box it is the host's */
+    assert_false(rules_leads_out(&t.rules, STR("/w/p/x"), STR("../y")) ||
+                 rules_leads_out(&t.rules, STR("/w/p"), STR("/usr/bin/cc")));
+
+    assert_true(layout_is_reserved(STR("/w/" GUARD_TEMP "1/x")) && !layout_is_reserved(STR("/w/x" GUARD_TEMP)));
+    assert_true(layout_is_hook_sample(STR("/w/p/.git/hooks"), 15, true, false));
+    assert_true(layout_is_hook_sample(STR("/w/p/.git/hooks/x.sample"), 15, false, true));
+    assert_false(layout_is_hook_sample(STR("/w/p/.git/hooks"), 15, false, true) ||
+                 layout_is_hook_sample(STR("/w/p/.git/hooks/x"), 15, false, true) ||
+                 layout_is_hook_sample(STR("/w/p/.git/hooks/d/x.sample"), 15, false, true));
+    assert_true(layout_is_own_file(STR("Hooks")) && !layout_is_own_file(STR("modules")));
+    assert_true(layout_has_git(STR("/a/.Git/b")) && !layout_has_git(STR("/a/.gitx")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_of_a_repository),
+        cmocka_unit_test(directories_that_nobody_may_change),
+        cmocka_unit_test(other_spellings_and_places),
         cmocka_unit_test(branches),
         cmocka_unit_test(names_at_every_depth_and_at_the_top),
         cmocka_unit_test(one_more_rule_guards_no_less),

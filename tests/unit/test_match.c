@@ -10,6 +10,7 @@
 #include "match/addr.h"
 #include "match/glob.h"
 #include "match/path.h"
+#include "match/proctext.h"
 #include "match/spelling.h"
 #include "match/url.h"
 
@@ -472,9 +473,85 @@ static void names_have_one_plain_spelling(void **state)
     }
 }
 
+/* ---- texts of /proc ---- */
+
+static void numbers_stand_behind_their_labels(void **state)
+{
+    (void)state;
+    static const char text[] = "Name:\tPid:\t7\nUmask:\t0027\nState:\tt (tracing stop)\nPid:\t12\nTracerPid:\t0\n"
+                               "NStgid:\t12\t3\t1\nNSpid:\t12\nNSsid:\nSigBlk:\tf000000000000001\n";
+    assert_int_equal(proc_number(text, "\nPid:\t", 10), 12); /* not what the process calls itself */
+    assert_int_equal(proc_number(text, "\nUmask:\t", 8), 027);
+    assert_int_equal(proc_number(text, "\nTracerPid:\t", 10), 0);
+    assert_int_equal(proc_number(text, "\nState:\t", 10), -1);
+    assert_int_equal(proc_number(text, "\nPpid:\t", 10), -1);
+    assert_int_equal(proc_second_number(text, "\nNStgid:\t"), 3);
+    assert_int_equal(proc_last_number(text, "\nNStgid:\t"), 1);
+    assert_int_equal(proc_second_number(text, "\nNSpid:\t"), 12);
+    assert_int_equal(proc_last_number(text, "\nNSpid:\t"), 12);
+    assert_int_equal(proc_second_number(text, "\nNSppid:\t"), -1);
+    assert_true(proc_set(text, "\nSigBlk:\t") == 0xf000000000000001ull);
+    assert_true(proc_set(text, "\nSigPnd:\t") == 0);
+}
+
+static void mounts_are_lines_of_words(void **state)
+{
+    (void)state;
+    char text[] = "22 1 0:20 / /a\\040b\\134c rw - x y z\n23 22 8:1 /d\\012e /f rw\nnothing\n24 1 0:1 / /cut";
+    char *at = text;
+    struct proc_mount m;
+    assert_true(proc_next_mount(&at, &m));
+    assert_true(m.id == 22 && m.major == 0 && m.minor == 20);
+    assert_string_equal(m.root, "/");
+    assert_string_equal(m.at, "/a b\\c");
+    assert_true(proc_next_mount(&at, &m));
+    assert_true(m.id == 23 && m.major == 8 && m.minor == 1);
+    assert_string_equal(m.root, "/d\ne");
+    assert_string_equal(m.at, "/f");
+    assert_false(proc_next_mount(&at, &m)); /* no line of that kind */
+    assert_false(proc_next_mount(&at, &m)); /* no whole line */
+}
+
+static void sockets_are_lines_of_words(void **state)
+{
+    (void)state;
+    struct proc_socket s = proc_socket_line(STR("0000000000000000: 00000002 00000000 00010000 0001 01 4711 @a b"));
+    assert_true(s.listens && !s.connected && s.type == 1 && s.inode == 4711);
+    assert_true(str_is(s.name, "@a b"));
+    s = proc_socket_line(STR("0000000000000000: 00000003 00000000 00000000 0005 03   815"));
+    assert_true(!s.listens && s.connected && s.type == 5 && s.inode == 815 && s.name.n == 0);
+    s = proc_socket_line(STR("short"));
+    assert_true(s.inode == 0 && !s.listens && s.name.n == 0);
+}
+
+static void paths_of_processes_have_numbers(void **state)
+{
+    (void)state;
+    struct str rest;
+    assert_int_equal(proc_path_number(STR("/proc/12/task/13/mem"), &rest), 12);
+    assert_true(str_is(rest, "task/13/mem"));
+    assert_int_equal(proc_path_number(STR("/proc/12"), &rest), 12);
+    assert_int_equal(proc_path_number(STR("/proc/1x/mem"), &rest), 0);
+    assert_int_equal(proc_path_number(STR("/proc/99999999999999999999/mem"), &rest), 0);
+    assert_int_equal(proc_path_number(STR("/procs/12"), &rest), 0);
+    assert_int_equal(proc_path_number(STR("/proc/"), &rest), 0);
+    assert_true(proc_is_public(STR("status")) && proc_is_public(STR("cmdline")));
+    assert_false(proc_is_public(STR("mem")) || proc_is_public(STR("environ")) || proc_is_public(STR("")));
+    static const char *const out[] = {"/proc/1/root/x", "/proc/1/cwd", "/proc/self/fd/3/x", "/proc/../etc",
+                                      "/proc/1/root"};
+    static const char *const in[] = {"/proc/1/fd/3", "/proc/1/maps", "/proc/rootx", "/etc/root/x",
+                                     "/proc/1/task/2/stat"};
+    for (size_t i = 0; i < sizeof out / sizeof *out; i++)
+        assert_true(proc_leaves(out[i]) && !proc_leaves(in[i]));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(patterns_mean_one_thing),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(numbers_stand_behind_their_labels),
+                                       cmocka_unit_test(mounts_are_lines_of_words),
+                                       cmocka_unit_test(sockets_are_lines_of_words),
+                                       cmocka_unit_test(paths_of_processes_have_numbers),
+                                       cmocka_unit_test(patterns_mean_one_thing),
                                        cmocka_unit_test(what_is_no_pattern_says_why),
                                        cmocka_unit_test(what_is_literal_stays_so),
                                        cmocka_unit_test(patterns_match_as_the_reference_does),

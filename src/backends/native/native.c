@@ -23,7 +23,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/buf.h"
 #include "backends/native/native.h"
 #include "backends/native/net_kept.h"
 #include "guard/guard.h"
@@ -56,8 +55,9 @@ static int left_pidfd = -1;
 
 /* ---- in the builder ---- */
 
-static _Noreturn void builder_main(struct birth *birth)
+static _Noreturn void builder_main(void *arg)
 {
+    struct birth *birth = arg;
     struct builder *b = &birth->builder;
     if (!birth->shared) /* a copy of memory that others may not examine: for the id maps */
         (void)sys_prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
@@ -70,11 +70,6 @@ static _Noreturn void builder_main(struct birth *birth)
     if (e < 0)
         builder_give_up(b, WHERE_MAPS, e);
     builder_run(b);
-}
-
-static void builder_entry(void *birth)
-{
-    builder_main(birth);
 }
 
 /* ---- in pinfold ---- */
@@ -190,7 +185,7 @@ static void keep_masks(struct birth *b, const struct start_request *ask)
 static void birth_free(struct birth *b)
 {
     if (b)
-        (void)sys_call(SYS_munmap, b, b->bytes, 0, 0, 0, 0);
+        sys_unmap(b, b->bytes);
 }
 
 /*
@@ -268,7 +263,7 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
     b->ask = ask;
     b->bytes = bytes;
     b->stack = (char *)b + first;
-    b->uid = (uint32_t)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+    b->uid = sys_geteuid();
     b->gid = (uint32_t)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
     builder_begin(&b->builder, plan, (int *)(b + 1));
     builder_ask(&b->builder, ask);
@@ -295,12 +290,8 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
    with published ports: their process needs the namespace first of all. */
 static bool can_wait_for_net(const struct builder *b)
 {
-    const struct step *s = plan_steps(b->plan);
-    bool loopback = false;
-    for (uint32_t i = 0; i < b->plan->n_steps; i++)
-        loopback |= s[i].kind == STEP_LOOPBACK || s[i].kind == STEP_CATCH;
-    return loopback && b->publish < 0 && !b->names && b->plan->namespaces & CLONE_NEWNET &&
-           b->plan->namespaces & CLONE_NEWUSER;
+    return (plan_has(b->plan, STEP_LOOPBACK) || plan_has(b->plan, STEP_CATCH)) && b->publish < 0 && !b->names &&
+           b->plan->namespaces & CLONE_NEWNET && b->plan->namespaces & CLONE_NEWUSER;
 }
 
 static int clone_builder(struct birth *birth, int *ret_pidfd)
@@ -330,7 +321,7 @@ static int clone_builder(struct birth *birth, int *ret_pidfd)
         birth->builder.runner.stack = birth->stack;
         here.stack = (uint64_t)(uintptr_t)birth->stack;
         here.stack_size = BUILDER_STACK;
-        int pid = sys_clone3_run(&here, builder_entry, birth);
+        int pid = sys_clone3_run(&here, builder_main, birth);
         native_lend(pid > 0);
         return pid;
     }
@@ -392,9 +383,7 @@ static unsigned children(int pid, struct pollfd *ret, unsigned most)
     char path[64], text[512], *at = text, *end;
     unsigned n = 0;
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
-    own_fd int fd = sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-    long got = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
-    text[got > 0 ? got : 0] = 0;
+    (void)sys_read_text(AT_FDCWD, path, text, sizeof text);
     for (long child; n < most && (child = strtol(at, &end, 10)) > 0; at = end) {
         ret[n] = (struct pollfd){.fd = sys_pidfd_open((int)child, 0), .events = POLLIN};
         n += ret[n].fd >= 0;

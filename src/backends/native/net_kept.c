@@ -2,7 +2,6 @@
 #include "backends/native/net_kept.h"
 
 #include <net/if.h>
-#include <netinet/in.h>
 #include <sched.h>
 #include <string.h>
 #include "runtime/builder.h"
@@ -77,15 +76,9 @@ static bool is_empty(const struct net_kept *k)
 /* Whether the plan needs nothing of its network namespace except that it is separate. */
 static bool suits(const struct plan_image *image)
 {
-    const struct step *s = plan_steps(image);
     const uint32_t both = CLONE_NEWUSER | CLONE_NEWNET;
-    bool loopback = false;
-    for (uint32_t i = 0; i < image->n_steps; i++) {
-        if (s[i].kind == STEP_CATCH)
-            return false;
-        loopback |= s[i].kind == STEP_LOOPBACK;
-    }
-    return loopback && (image->namespaces & both) == both && !(image->outer & both);
+    return plan_has(image, STEP_LOOPBACK) && !plan_has(image, STEP_CATCH) && (image->namespaces & both) == both &&
+           !(image->outer & both);
 }
 
 bool net_kept_ready(struct net_kept *k, const struct plan_image *image)

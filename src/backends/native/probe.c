@@ -19,8 +19,10 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "backends/native/native.h"
+#include "plan/trial.h"
 #include "protocol/step.h"
-#include "runtime/inner.h"
+#include "runtime/builder.h"
+#include "sys/caps.h"
 #include "sys/fd.h"
 #include "sys/file.h"
 #include "sys/landlock.h"
@@ -29,21 +31,6 @@
 
 #define ALL_NAMESPACES                                                                                                 \
     (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWPID | SYS_CLONE_NEWCGROUP)
-
-/* What a box needs of its namespaces, in the order of the trial. */
-enum trial {
-    TRIAL_MAPS,
-    TRIAL_MOUNTS,
-    TRIAL_TMPFS,
-    TRIAL_OVERLAY,
-    TRIAL_PROC,
-    TRIAL_CATCH, /* and one for each enum catch_way from here on */
-    TRIAL_COUNT = TRIAL_CATCH + CATCH_SOCKET
-};
-
-struct tried { /* filled in by the child through a pipe */
-    int clone, no[TRIAL_COUNT];
-};
 
 static void kernel_version(struct facts *f)
 {
@@ -76,26 +63,6 @@ static bool is_supervised(void)
 }
 
 /* ---- the trial ---- */
-
-static int try_write(const char *path, const char *text)
-{
-    own_fd int fd = sys_openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return fd;
-    long n = sys_write(fd, text, strlen(text));
-    return n < 0 ? (int)n : 0;
-}
-
-static int try_maps(uint32_t uid, uint32_t gid)
-{
-    char text[64];
-    int e = try_write("/proc/self/setgroups", "deny");
-    snprintf(text, sizeof text, "%u %u 1", uid, uid);
-    if (e == 0)
-        e = try_write("/proc/self/uid_map", text);
-    snprintf(text, sizeof text, "%u %u 1", gid, gid);
-    return e < 0 ? e : try_write("/proc/self/gid_map", text);
-}
 
 static int try_mounts(void)
 {
@@ -150,12 +117,13 @@ struct trying {
     bool boxed, catches, shared; /* nested; try_catch(), too; in the parent's memory, on the stack below */
 };
 
-static _Noreturn void trial(const struct trying *ask)
+static _Noreturn void trial(void *arg)
 {
+    const struct trying *ask = arg;
     struct tried t = {0};
     if (!ask->shared)
         (void)sys_prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* after a run this is a copy of what others may not examine */
-    t.no[TRIAL_MAPS] = try_maps(ask->uid, ask->gid);
+    t.no[TRIAL_MAPS] = map_ids(ask->uid, ask->gid, ask->uid, ask->gid);
     t.no[TRIAL_MOUNTS] = try_mounts();
     int fd = try_fs("proc");
     t.no[TRIAL_PROC] = fd < 0 ? fd : 0;
@@ -167,11 +135,6 @@ static _Noreturn void trial(const struct trying *ask)
         try_catch(t.no + TRIAL_CATCH);
     (void)sys_write(ask->report, &t, sizeof t);
     sys_exit(0);
-}
-
-static void trial_entry(void *ask)
-{
-    trial(ask);
 }
 
 #define TRIAL_STACK (256u << 10)
@@ -187,7 +150,7 @@ static int trial_begin(struct trying *ask, int *ret_pidfd, char **ret_stack)
         how.flags |= CLONE_VM;
         how.stack = (uint64_t)(uintptr_t)*ret_stack;
         how.stack_size = TRIAL_STACK;
-        return sys_clone3_run(&how, trial_entry, ask);
+        return sys_clone3_run(&how, trial, ask);
     }
     int pid = sys_clone3(&how);
     if (pid == 0)
@@ -213,7 +176,7 @@ static int try_namespaces(struct trying ask, struct tried *ret)
     if (pid < 0) {
         ret->clone = pid;
         if (stack)
-            (void)sys_call(SYS_munmap, stack, TRIAL_STACK, 0, 0, 0, 0);
+            sys_unmap(stack, TRIAL_STACK);
         return 0;
     }
     out = close_fd(out);
@@ -222,7 +185,7 @@ static int try_namespaces(struct trying ask, struct tried *ret)
         ;
     sys_shut(pidfd);
     if (stack)
-        (void)sys_call(SYS_munmap, stack, TRIAL_STACK, 0, 0, 0, 0);
+        sys_unmap(stack, TRIAL_STACK);
     return n == (long)sizeof *ret ? 0 : -EIO;
 }
 
@@ -232,22 +195,7 @@ static int try_namespaces(struct trying ask, struct tried *ret)
 static long read_switch(const char *path)
 {
     char text[32];
-    auto_fd int fd = sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
-    if (n <= 0)
-        return -1;
-    text[n] = 0;
-    return strtol(text, NULL, 10);
-}
-
-struct reason {
-    const char *why, *remedy;
-};
-
-static const char *clause(struct arena *mem, const char *what, int no)
-{
-    const char *text = arena_printf(mem, "%s: %s", what, strerror(no));
-    return text ? text : what;
+    return sys_read_text(AT_FDCWD, path, text, sizeof text) <= 0 ? -1 : strtol(text, NULL, 10);
 }
 
 /* Of the limits that a user's namespaces have, one for each kind, the lowest is reached first. The kernel does not say which was. */
@@ -299,39 +247,21 @@ static struct reason namespace_reason(struct arena *mem, const struct tried *t)
     if (t->clone == -ENOSPC || t->clone == -EUSERS)
         return lowest_limit(mem);
     if (t->clone)
-        return (struct reason){clause(mem, "the kernel refuses namespaces", -t->clone), NULL};
+        return (struct reason){trial_clause(mem, "the kernel refuses namespaces", -t->clone), NULL};
     if (t->no[TRIAL_MAPS] == -ENOENT && access("/proc/self", F_OK) < 0)
         return (struct reason){"/proc is not mounted here", "mount -t proc proc /proc"};
     for (int i = 0; i <= TRIAL_TMPFS; i++) {
         static const char *const what[] = {"a user namespace's id maps", "mounts in a user namespace",
                                            "a tmpfs in a user namespace"};
         if (i < 3 && t->no[i])
-            return (struct reason){clause(mem, what[i], -t->no[i]), NULL};
+            return (struct reason){trial_clause(mem, what[i], -t->no[i]), NULL};
     }
     return (struct reason){"user namespaces do not work here", NULL};
-}
-
-static void probe_cannot(struct facts *f, features which, struct reason r)
-{
-    for (int i = 0; i < FEATURE_COUNT; i++) {
-        if (!(which >> i & 1))
-            continue;
-        f->can &= ~((features)1 << i);
-        f->why_not[i] = r.why;
-        f->remedy[i] = r.remedy;
-    }
 }
 
 #define ALL_FEATURES (((features)1 << FEATURE_COUNT) - 1)
 /* Judged elsewhere: by the creation of control groups, and by the plan from the policy alone. */
 #define LIMIT_FEATURES (F(CGROUP_LIMITS) | F(LIMIT_MEMORY) | F(LIMIT_CPU) | F(LIMIT_PROCESSES) | F(LIMIT_DISK))
-
-static bool may_trace(void)
-{
-    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-    struct __user_cap_data_struct data[2] = {0};
-    return sys_call(SYS_capget, &header, data, 0, 0, 0, 0) == 0 && (data[0].effective >> CAP_SYS_PTRACE & 1);
-}
 
 /*
  * The guard reads the arguments of calls in memory of the box's, which Yama may keep from it: at 3 from everybody, at 2 from whoever has
@@ -345,7 +275,7 @@ const char *native_unreadable(const struct facts *f, const char **ret_remedy)
         *ret_remedy = "set it to 2 or less in /etc/sysctl.d, and restart the machine, which keeps a 3 until then";
         return "kernel.yama.ptrace_scope is 3, so that nobody may read the arguments of system calls";
     }
-    if (scope == 2 && f->tier == TIER_LANDLOCK && !may_trace()) {
+    if (scope == 2 && f->tier == TIER_LANDLOCK && !sys_caps_has(CAP_SYS_PTRACE)) {
         *ret_remedy = "sudo sysctl -w kernel.yama.ptrace_scope=1";
         return "kernel.yama.ptrace_scope is 2, so that without namespaces only root may read the arguments of system "
                "calls";
@@ -353,75 +283,12 @@ const char *native_unreadable(const struct facts *f, const char **ret_remedy)
     return NULL;
 }
 
-/* Features of Landlock and seccomp, in either tier. */
-static void judge_kernel(struct facts *f, bool supervised, struct reason unread)
-{
-    if (!supervised && unread.why)
-        probe_cannot(f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH), unread);
-    else if (supervised)
-        probe_cannot(
-            f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH),
-            (struct reason){"this already is a supervised box, and the kernel allows one supervisor of system calls",
-                            NULL});
-    else if (!f->notify)
-        probe_cannot(
-            f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH),
-            (struct reason){"the kernel has no seccomp user notification (Linux 5.0, CONFIG_SECCOMP_FILTER)", NULL});
-    if (f->landlock_abi < 6 && f->tier != TIER_LANDLOCK)
-        probe_cannot(
-            f, F(ABSTRACT_SOCKETS),
-            (struct reason){"with the host's network, Landlock's scopes are needed for it (Linux 6.12)", NULL});
-}
-
 /* Containers' filters refuse it, even for a process's own memory. */
 static bool memory_calls_refused(void)
 {
     char from = 0, to = 0;
     const struct iovec here = {&from, 1}, there = {&to, 1};
-    return sys_call(SYS_process_vm_writev, sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0), &here, 1, &there, 1, 0) != 1;
-}
-
-static void judge_landlock_tier(struct facts *f, struct reason r)
-{
-    f->tier = TIER_LANDLOCK;
-    f->memory_files = memory_calls_refused();
-    f->catch = CATCH_SOCKET;
-    probe_cannot(f,
-                 F(REMAP) | F(PID_NAMESPACE) | F(PRIVATE_IPC) | F(PRIVATE_TMP) | F(FRESH_PROC) | F(NO_SURVIVORS) |
-                     F(NETWORK_TRANSPARENT) | F(NETWORK_PORTS) | F(NETWORK_ADDRESSES) | F(HOST_NETWORK) | F(USER_ROOT) |
-                     F(CACHES) | F(LIMIT_PROCESSES),
-                 r);
-    if (f->landlock_abi < 3)
-        probe_cannot(f, F(FILES) | F(HIDES),
-                     (struct reason){f->landlock_abi
-                                         ? "without namespaces, files need Landlock's right to truncate (Linux 6.2)"
-                                         : "neither namespaces nor Landlock are available",
-                                     r.remedy});
-    if (f->landlock_abi < 6)
-        probe_cannot(f, F(SIGNALS) | F(ABSTRACT_SOCKETS),
-                     (struct reason){"without namespaces, Landlock's scopes are needed (Linux 6.12)", r.remedy});
-}
-
-/* The best way that worked, and why a better one did not. */
-static void judge_catch(struct facts *f, struct arena *mem, const struct tried *t)
-{
-    const int *no = t->no + TRIAL_CATCH;
-    int way = CATCH_TPROXY;
-    while (way < CATCH_LOOPBACK && no[way])
-        way++;
-    f->catch = (enum catch_way)way;
-    if (way == CATCH_TPROXY)
-        return;
-    const char *what = arena_printf(mem, "nf_tables TPROXY cannot be used here (%s), so connections are redirected %s",
-                                    strerror(-no[CATCH_TPROXY]),
-                                    way == CATCH_ROUTES ? "at listed ports only: list them, as in --allow HOST:443"
-                                                        : "by name and at listed ports only, as in --allow HOST:443");
-    f->catch_why = what ? what : "nf_tables TPROXY cannot be used here";
-    probe_cannot(f, F(NETWORK_PORTS) | (way == CATCH_LOOPBACK ? F(NETWORK_ADDRESSES) : 0),
-                 (struct reason){f->catch_why, NULL});
-    if (no[way])
-        probe_cannot(f, F(NETWORK_TRANSPARENT),
-                     (struct reason){clause(mem, "connections cannot be redirected", -no[way]), NULL});
+    return sys_call(SYS_process_vm_writev, sys_getpid(), &here, 1, &there, 1, 0) != 1;
 }
 
 /*
@@ -473,19 +340,19 @@ static int probe_thoroughly(struct facts *f, struct arena *mem, bool *ret_superv
     if (r < 0)
         return err_sys(e, ERR_SYSTEM, -r, "cannot test namespaces");
     if (t.clone || t.no[TRIAL_MAPS] || t.no[TRIAL_MOUNTS] || t.no[TRIAL_TMPFS]) {
-        judge_landlock_tier(f, namespace_reason(mem, &t));
+        facts_without_namespaces(f, memory_calls_refused(), namespace_reason(mem, &t));
         return 0;
     }
     f->overlay = t.no[TRIAL_OVERLAY] == 0;
     f->layers &= f->overlay;
     if (!f->overlay)
-        probe_cannot(f, F(CACHES),
-                     (struct reason){clause(mem, "overlayfs in a user namespace", -t.no[TRIAL_OVERLAY]), NULL});
-    judge_catch(f, mem, &t);
+        facts_lack(f, F(CACHES),
+                   (struct reason){trial_clause(mem, "overlayfs in a user namespace", -t.no[TRIAL_OVERLAY]), NULL});
+    facts_of_catch(f, mem, &t);
     if (t.no[TRIAL_PROC])
-        probe_cannot(f, F(FRESH_PROC),
-                     (struct reason){"a new /proc is refused, as in a container that masks parts of /proc",
-                                     "start the container with --security-opt systempaths=unconfined"});
+        facts_lack(f, F(FRESH_PROC),
+                   (struct reason){"a new /proc is refused, as in a container that masks parts of /proc",
+                                   "start the container with --security-opt systempaths=unconfined"});
     return 0;
 }
 
@@ -501,7 +368,7 @@ int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *
     int abi = sys_landlock_abi();
     f->engine = "native";
     f->tier = TIER_NAMESPACES;
-    f->uid = (uint32_t)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+    f->uid = sys_geteuid();
     f->gid = (uint32_t)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
     f->can = ALL_FEATURES & ~LIMIT_FEATURES;
     f->landlock_abi = abi > 0 ? abi : 0;
@@ -513,12 +380,14 @@ int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *
         f->overlay && (f->kernel_major > 6 || (f->kernel_major == 6 && f->kernel_minor >= 15)) && !is_stacked(f->home);
     if (f->kernel_major < 5 || (f->kernel_major == 5 && f->kernel_minor < 12)) {
         supervised = thorough && is_supervised();
-        judge_landlock_tier(f, (struct reason){"the kernel lacks the required mount calls (Linux 5.12)", NULL});
+        facts_without_namespaces(f, memory_calls_refused(),
+                                 (struct reason){"the kernel lacks the required mount calls (Linux 5.12)", NULL});
     } else if (thorough && f->around && !(f->around->filter & FILTER_USERNS)) {
         /* Its guard has told its rules. A trial would be told to whoever started it, as if the command had tried. */
         supervised = true;
-        judge_landlock_tier(f, (struct reason){"the box around this one does not allow user namespaces",
-                                               "start that one with --allow-nested-userns"});
+        facts_without_namespaces(f, memory_calls_refused(),
+                                 (struct reason){"the box around this one does not allow user namespaces",
+                                                 "start that one with --allow-nested-userns"});
     } else if (thorough) {
         int r = probe_thoroughly(f, mem, &supervised, e);
         if (r < 0)
@@ -527,6 +396,6 @@ int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *
     struct reason unread = {NULL, NULL};
     unread.why = f->notify ? native_unreadable(f, &unread.remedy) : NULL;
     f->notify &= !supervised && !unread.why;
-    judge_kernel(f, supervised, unread);
+    facts_of_kernel(f, supervised, unread);
     return 0;
 }

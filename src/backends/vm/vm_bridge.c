@@ -300,7 +300,8 @@ static bool obey(struct bridging *b)
         char bytes[CMSG_SPACE(JOB_FDS * sizeof(int))];
     } c = {.bytes = {0}};
     struct iovec v = {&a, sizeof a};
-    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof c};
+    struct msghdr m = {
+        .msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = CMSG_LEN(JOB_FDS * sizeof(int))};
     int fds[JOB_FDS], n_fds = 0;
     long n = sys_recvmsg(b->ask->control, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n == -EAGAIN || n == -EINTR)

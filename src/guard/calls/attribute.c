@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <utime.h>
@@ -22,7 +21,7 @@ static bool is_met(const struct object *o, const struct wish *w)
     const uint32_t any = (uint32_t)-1;
     return w && !S_ISLNK(o->st.mode) && (w->mode == any || w->mode == (o->st.mode & 07777)) &&
            (w->uid == any || w->uid == o->st.uid) && (w->gid == any || w->gid == o->st.gid) &&
-           o->st.uid == (uint32_t)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+           o->st.uid == sys_geteuid();
 }
 
 /* Programs set values that are already set: a file server (qemu's) sets owner and mode of everything it creates. For a
@@ -76,12 +75,6 @@ static int object_judged(struct guard *g, int dir, uint64_t path, bool follow, e
     return no;
 }
 
-/* The call's result when object_judged() left nothing to do. */
-static long decided(int no)
-{
-    return no == DONE ? 0 : no;
-}
-
 /* The descriptor to act on: a duplicate of the caller's, or one of the copy that now has the name. */
 static int fd_once(struct guard *g, int own, enum denial_action action, enum hardlink_change change, bool alone)
 {
@@ -127,22 +120,11 @@ static int fd_judged(struct guard *g, int fd, enum denial_action action, enum ha
     hardlink_done(g);
     return no;
 }
-static bool is_fd(int no)
-{
-    return no >= 0 && no != GONE_ON;
-}
 
 static long object_done(struct guard *g, int no)
 {
     names_unlock(g);
     object_drop(&g->object);
-    return no;
-}
-
-static long fd_done(struct guard *g, int fd, int no)
-{
-    names_unlock(g);
-    (void)sys_close(fd);
     return no;
 }
 
@@ -165,68 +147,125 @@ long truncate_call(struct guard *g, uint64_t path, int64_t length)
         return -EINVAL;
     int no = object_judged(g, AT_FDCWD, path, true, DENIAL_WRITE, NULL, length ? HARDLINK_CONTENT : HARDLINK_EMPTY);
     if (no)
-        return decided(no);
+        return no == DONE ? 0 : no;
     no = length ? size_allowed(g, length) : 0;
     if (no == 0)
         no = sys_truncate(decimal(room, g->object.fd), length);
     return object_done(g, no);
 }
 
-long chmod_call(struct guard *g, int dir, uint64_t path, unsigned mode, int flags)
+/* ---- one change, by whatever call ---- */
+
+enum changed { CHANGE_MODE, CHANGE_OWNER, CHANGE_TIMES, CHANGE_XATTR, CHANGE_NO_XATTR };
+struct alteration {
+    enum changed what;
+    struct wish wish; /* mode, owner */
+    enum hardlink_change copy;
+    const struct timespec *times; /* NULL: now */
+    size_t n;                     /* of an attribute's value, in g->bytes; its name is in g->text[1] */
+    int flags;
+};
+#define AS_IT_IS ((uint32_t)-1)
+
+/* By number in our /proc/self/fd, or as an empty path: `fd` may be one that only names. */
+static int change_now(struct guard *g, int fd, const struct alteration *c)
 {
     char room[12];
-    if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
-        return -EINVAL;
-    if (flags & AT_EMPTY_PATH) {
-        int no = target_string(g, path, g->text[0]);
-        if (no < 0)
-            return no;
-        if (no == 0) {
-            int own = dir == AT_FDCWD ? -EINVAL : fd_judged(g, dir, DENIAL_CHANGE, HARDLINK_ATTRIBUTE, true);
-            return is_fd(own) ? fd_done(g, own, sys_fchmodat(g->self_fd, decimal(room, own), mode)) : own;
-        }
+    switch (c->what) {
+    case CHANGE_MODE:
+        return sys_fchmodat(g->self_fd, decimal(room, fd), c->wish.mode);
+    case CHANGE_OWNER:
+        return sys_fchownat(fd, "", c->wish.uid, c->wish.gid, AT_EMPTY_PATH);
+    case CHANGE_TIMES:
+        return sys_utimensat(fd, "", c->times, AT_EMPTY_PATH);
+    case CHANGE_XATTR:
+        return sys_setxattr(decimal(room, fd), g->text[1], g->bytes, c->n, c->flags);
+    case CHANGE_NO_XATTR:
+        break;
     }
-    const struct wish wish = {mode & 07777, (uint32_t)-1, (uint32_t)-1};
-    int no = object_judged(g, dir, path, !(flags & AT_SYMLINK_NOFOLLOW), DENIAL_CHANGE, &wish, HARDLINK_ATTRIBUTE);
-    if (no)
-        return decided(no);
-    no = S_ISLNK(g->object.st.mode) ? -EOPNOTSUPP : sys_fchmodat(g->self_fd, decimal(room, g->object.fd), mode);
-    return object_done(g, no);
+    return sys_removexattr(decimal(room, fd), g->text[1]);
 }
 
-long fchmod_call(struct guard *g, int fd, unsigned mode)
+/* `by_path`: a descriptor with O_PATH is valid, too. */
+static long change_fd(struct guard *g, int fd, const struct alteration *c, bool by_path)
 {
-    int own = fd_judged(g, fd, DENIAL_CHANGE, HARDLINK_ATTRIBUTE, false);
-    return is_fd(own) ? fd_done(g, own, sys_fchmod(own, mode)) : own;
+    const int own = fd_judged(g, fd, DENIAL_CHANGE, c->copy, by_path);
+    if (own < 0 || own == GONE_ON)
+        return own;
+    const int no = change_now(g, own, c);
+    names_unlock(g);
+    (void)sys_close(own);
+    return no;
 }
 
-long chown_call(struct guard *g, int dir, uint64_t path, unsigned uid, unsigned gid, int flags)
+/* Attributes of a link itself: "user." is not permitted there, others need capabilities that nobody has. */
+static int link_refuses(const struct alteration *c)
 {
-    if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
-        return -EINVAL;
-    if (flags & AT_EMPTY_PATH) {
-        int no = target_string(g, path, g->text[0]);
-        if (no < 0)
-            return no;
-        if (no == 0 && dir != AT_FDCWD) {
-            int own = fd_judged(g, dir, DENIAL_CHANGE, HARDLINK_ATTRIBUTE, true);
-            return is_fd(own) ? fd_done(g, own, sys_fchownat(own, "", uid, gid, AT_EMPTY_PATH)) : own;
-        }
-    }
-    const struct wish wish = {(uint32_t)-1, uid, gid};
-    int no = object_judged(g, dir, path, !(flags & AT_SYMLINK_NOFOLLOW), DENIAL_CHANGE, &wish, HARDLINK_ATTRIBUTE);
+    return c->what == CHANGE_MODE ? -EOPNOTSUPP : c->what == CHANGE_XATTR || c->what == CHANGE_NO_XATTR ? -EPERM : 0;
+}
+
+static long change_path(struct guard *g, int dir, uint64_t path, bool follow, const struct alteration *c)
+{
+    const bool wishes = c->what == CHANGE_MODE || c->what == CHANGE_OWNER;
+    int no = object_judged(g, dir, path, follow, DENIAL_CHANGE, wishes ? &c->wish : NULL, c->copy);
     if (no)
-        return decided(no);
-    no = sys_fchownat(g->object.fd, "", uid, gid, AT_EMPTY_PATH);
-    if (no == -EINVAL) /* the user namespace has no such id */
+        return no == DONE ? 0 : no;
+    no = S_ISLNK(g->object.st.mode) ? link_refuses(c) : 0;
+    if (no == 0)
+        no = change_now(g, g->object.fd, c);
+    if (no == -EINVAL && c->what == CHANGE_OWNER) /* the user namespace has no such id */
         deny_built(g, DENIAL_OWNER, object_path(&g->object));
     return object_done(g, no);
 }
 
+/* With AT_EMPTY_PATH in `flags` an empty path is the descriptor `dir`. */
+static long change_at(struct guard *g, int dir, uint64_t path, int flags, const struct alteration *c)
+{
+    if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
+        return -EINVAL;
+    const int n = flags & AT_EMPTY_PATH ? target_string(g, path, g->text[0]) : 1;
+    if (n < 0)
+        return n;
+    if (n == 0 && dir == AT_FDCWD && c->what == CHANGE_MODE)
+        return -EINVAL;
+    return n == 0 && dir != AT_FDCWD ? change_fd(g, dir, c, true)
+                                     : change_path(g, dir, path, !(flags & AT_SYMLINK_NOFOLLOW), c);
+}
+
+/* ---- the calls ---- */
+
+static struct alteration new_mode(unsigned mode)
+{
+    return (struct alteration){CHANGE_MODE, .wish = {mode & 07777, AS_IT_IS, AS_IT_IS}, .copy = HARDLINK_ATTRIBUTE};
+}
+
+long chmod_call(struct guard *g, int dir, uint64_t path, unsigned mode, int flags)
+{
+    const struct alteration c = new_mode(mode);
+    return change_at(g, dir, path, flags, &c);
+}
+
+long fchmod_call(struct guard *g, int fd, unsigned mode)
+{
+    const struct alteration c = new_mode(mode);
+    return change_fd(g, fd, &c, false);
+}
+
+static struct alteration new_owner(unsigned uid, unsigned gid)
+{
+    return (struct alteration){CHANGE_OWNER, .wish = {AS_IT_IS, uid, gid}, .copy = HARDLINK_ATTRIBUTE};
+}
+
+long chown_call(struct guard *g, int dir, uint64_t path, unsigned uid, unsigned gid, int flags)
+{
+    const struct alteration c = new_owner(uid, gid);
+    return change_at(g, dir, path, flags, &c);
+}
+
 long fchown_call(struct guard *g, int fd, unsigned uid, unsigned gid)
 {
-    int own = fd_judged(g, fd, DENIAL_CHANGE, HARDLINK_ATTRIBUTE, false);
-    return is_fd(own) ? fd_done(g, own, sys_fchown(own, uid, gid)) : own;
+    const struct alteration c = new_owner(uid, gid);
+    return change_fd(g, fd, &c, false);
 }
 
 static int times_read(struct guard *g, uint64_t at, enum times form, struct timespec ret[2])
@@ -254,35 +293,15 @@ static int times_read(struct guard *g, uint64_t at, enum times form, struct time
 
 long times_call(struct guard *g, int dir, uint64_t path, uint64_t times, enum times form, int flags)
 {
-    struct timespec t[2], *given = times ? t : NULL;
+    struct timespec t[2];
+    const struct alteration c = {CHANGE_TIMES, .times = times ? t : NULL,
+                                 .copy = times ? HARDLINK_ATTRIBUTE : HARDLINK_TOUCH};
     int no = times ? times_read(g, times, form, t) : 0;
     if (no < 0)
         return no;
-    if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
-        return -EINVAL;
-    bool by_fd = path == 0;
-    if (by_fd && dir == AT_FDCWD)
-        return -EFAULT;
-    if (by_fd && flags)
-        return -EINVAL;
-    if (!by_fd && (flags & AT_EMPTY_PATH)) {
-        no = target_string(g, path, g->text[0]);
-        if (no < 0)
-            return no;
-        by_fd = no == 0 && dir != AT_FDCWD;
-        flags &= by_fd ? AT_EMPTY_PATH : ~0;
-    }
-    if (by_fd) {
-        int own = fd_judged(g, dir, DENIAL_CHANGE, given ? HARDLINK_ATTRIBUTE : HARDLINK_TOUCH, path != 0);
-        if (!is_fd(own))
-            return own;
-        return fd_done(g, own, sys_utimensat(own, path ? "" : NULL, given, flags));
-    }
-    no = object_judged(g, dir, path, !(flags & AT_SYMLINK_NOFOLLOW), DENIAL_CHANGE, NULL,
-                       given ? HARDLINK_ATTRIBUTE : HARDLINK_TOUCH);
-    if (no)
-        return decided(no);
-    return object_done(g, sys_utimensat(g->object.fd, "", given, AT_EMPTY_PATH));
+    if (path || flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
+        return change_at(g, dir, path, flags, &c);
+    return dir == AT_FDCWD ? -EFAULT : flags ? -EINVAL : change_fd(g, dir, &c, false);
 }
 
 #define XATTR_NAME  256         /* XATTR_NAME_MAX + 1 */
@@ -296,16 +315,15 @@ int xattr_name(struct guard *g, uint64_t at)
     return n == 0 || n >= XATTR_NAME ? -ERANGE : 0;
 }
 
-/* Attributes of a link itself: "user." is not permitted there, others need capabilities that nobody has. */
-static bool link_itself(const struct guard *g)
+static long change_xattr(struct guard *g, bool follow, int fd, uint64_t path, const struct alteration *c)
 {
-    return S_ISLNK(g->object.st.mode);
+    return path ? change_path(g, AT_FDCWD, path, follow, c) : change_fd(g, fd, c, false);
 }
 
 long setxattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t name, uint64_t value, uint64_t n,
                    int flags)
 {
-    char room[12];
+    const struct alteration c = {CHANGE_XATTR, .copy = HARDLINK_ATTRIBUTE, .n = n, .flags = flags};
     if (flags & ~3) /* XATTR_CREATE | XATTR_REPLACE */
         return -EINVAL;
     int no = xattr_name(g, name);
@@ -313,32 +331,12 @@ long setxattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t
         no = -E2BIG;
     if (no == 0)
         no = target_bytes(g, value, g->bytes, n);
-    if (no < 0)
-        return no;
-    if (!path) {
-        int own = fd_judged(g, fd, DENIAL_CHANGE, HARDLINK_ATTRIBUTE, false);
-        return is_fd(own) ? fd_done(g, own, sys_fsetxattr(own, g->text[1], g->bytes, n, flags)) : own;
-    }
-    no = object_judged(g, AT_FDCWD, path, follow, DENIAL_CHANGE, NULL, HARDLINK_ATTRIBUTE);
-    if (no)
-        return decided(no);
-    no = link_itself(g) ? -EPERM : sys_setxattr(decimal(room, g->object.fd), g->text[1], g->bytes, n, flags);
-    return object_done(g, no);
+    return no < 0 ? no : change_xattr(g, follow, fd, path, &c);
 }
 
 long removexattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t name)
 {
-    char room[12];
-    int no = xattr_name(g, name);
-    if (no < 0)
-        return no;
-    if (!path) {
-        int own = fd_judged(g, fd, DENIAL_CHANGE, HARDLINK_ATTRIBUTE, false);
-        return is_fd(own) ? fd_done(g, own, sys_fremovexattr(own, g->text[1])) : own;
-    }
-    no = object_judged(g, AT_FDCWD, path, follow, DENIAL_CHANGE, NULL, HARDLINK_ATTRIBUTE);
-    if (no)
-        return decided(no);
-    no = link_itself(g) ? -EPERM : sys_removexattr(decimal(room, g->object.fd), g->text[1]);
-    return object_done(g, no);
+    const struct alteration c = {CHANGE_NO_XATTR, .copy = HARDLINK_ATTRIBUTE};
+    const int no = xattr_name(g, name);
+    return no < 0 ? no : change_xattr(g, follow, fd, path, &c);
 }

@@ -11,7 +11,6 @@
 #include <poll.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/mman.h>
 #include "base/buf.h"
 #include "base/fd.h"
 #include "guard/inside.h"
@@ -91,35 +90,13 @@ static int mounts(struct guard *g)
 {
     struct buf table = BUF(16u << 20);
     int no = paths_of_plan(g->plan, &table);
-    int fd = no < 0 ? no : (int)sys_call(SYS_memfd_create, "mounts", MFD_CLOEXEC, 0, 0, 0, 0);
-    for (size_t at = 0; fd >= 0 && at < table.n;) {
-        long n = sys_write(fd, table.p + at, table.n - at);
-        if (n <= 0)
-            fd = (close_fd(fd), -ENOSPC);
-        at += n > 0 ? (size_t)n : 0;
-    }
+    int fd = no < 0 ? no : sys_memory("mounts");
+    if (fd >= 0 && (no = sys_write_all(fd, table.p, table.n)) < 0)
+        fd = (close_fd(fd), no);
     buf_free(&table);
     if (fd >= 0)
         g->given = fd;
     return fd < 0 ? fd : 0;
-}
-
-/* The private trees of a virtual machine are in its memory: nobody in the box sees what is here under these names. What
-   is attached inside them is shared again. */
-static bool in_machine(const struct guard *g, struct str path)
-{
-    const struct step *s = plan_steps(g->plan);
-    size_t best = 0;
-    bool own = false;
-    for (uint32_t i = 0; i < g->plan->n_steps; i++) {
-        const bool makes = s[i].kind == STEP_TMPFS || s[i].kind == STEP_DEVICES;
-        const char *at = makes || s[i].kind == STEP_ATTACH ? plan_string(g->plan, s[i].a) : NULL;
-        if (!at || !path_in_exactly(path, str_of(at)) || strlen(at) < best)
-            continue;
-        best = strlen(at);
-        own = makes;
-    }
-    return own;
 }
 
 static int machines_own(struct guard *g, const char *path)
@@ -131,9 +108,9 @@ static int machines_own(struct guard *g, const char *path)
     if (no < 0)
         return no;
     no = place_find(g, AT_FDCWD, path, p);
-    bool own = no == 0 && in_machine(g, place_path(p));
+    bool own = no == 0 && plan_in_machine(g->plan, place_path(p));
     if (no == 0 && !own && object_find(g, p, true, &g->object) == 0) {
-        own = in_machine(g, (struct str){g->object.path, g->object.n});
+        own = plan_in_machine(g->plan, object_path(&g->object));
         object_drop(&g->object);
     }
     if (no == 0)

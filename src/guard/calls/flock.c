@@ -14,8 +14,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -52,27 +50,10 @@ static int is_refused(struct guard *g, int fd, const struct sys_stat *st)
                 "a lock on a directory, which would block other boxes; lock a file");
 }
 
-static uint64_t signals(const char *status, const char *key)
-{
-    const char *at = strstr(status, key);
-    return at ? strtoull(at + strlen(key), NULL, 16) : 0;
-}
-
-/* Only fatal signals interrupt a caller whose call is being performed (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV). */
-static bool is_signalled(int proc, const char *name)
-{
-    char text[4096];
-    auto_fd int fd = sys_openat(proc, name, O_RDONLY | O_CLOEXEC, 0);
-    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
-    if (n <= 0)
-        return true;
-    text[n] = 0;
-    return (signals(text, "\nSigPnd:\t") | signals(text, "\nShdPnd:\t")) & ~signals(text, "\nSigBlk:\t");
-}
-
+/* Only fatal signals interrupt a caller whose call is being performed (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV), so others are looked for. */
 static int try_lock(int fd, int operation)
 {
-    return (int)sys_call(SYS_flock, fd, operation | LOCK_NB, 0, 0, 0, 0);
+    return sys_flock(fd, operation | LOCK_NB);
 }
 
 static int wait_lock(struct guard *g, int fd, int operation)
@@ -84,7 +65,7 @@ static int wait_lock(struct guard *g, int fd, int operation)
             return -EINTR;
         no = target_valid(g);
         if (no == 0)
-            no = is_signalled(g->who->proc, "status") ? -EINTR : try_lock(fd, operation);
+            no = signals_waiting(g->who->proc, "status") ? -EINTR : try_lock(fd, operation);
     }
     return no;
 }
@@ -97,7 +78,7 @@ static bool queue_try(struct guard *g, const struct waiting *w)
     int no = sys_notify_valid(g->notify, w->id);
     if (no == 0) {
         (void)snprintf(name, sizeof name, "%u/status", w->tid);
-        no = is_signalled(g->host_proc, name) ? -EINTR : try_lock(w->fd, w->operation);
+        no = signals_waiting(g->host_proc, name) ? -EINTR : try_lock(w->fd, w->operation);
     }
     if (no == -EWOULDBLOCK)
         return false;
@@ -213,7 +194,7 @@ long flock_call(struct guard *g, int fd, int operation)
 {
     struct sys_stat st;
     auto_fd int own = target_fd(g, fd);
-    int no = own < 0 ? own : sys_stat_at(own, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
+    int no = own < 0 ? own : sys_stat_fd(own, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
     if (no == 0)
         no = is_refused(g, own, &st);
     if (no == 0)

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <linux/magic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
 #include "base/fd.h"
@@ -39,31 +38,22 @@ static bool is_that(int fd, const struct object *o, int flags)
     const bool masked = sys_fstatfs(o->fd, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC;
     const int got = sys_fcntl(fd, F_GETFL, 0);
     return got >= 0 && (got & (O_ACCMODE | O_APPEND)) == (flags & (O_ACCMODE | O_APPEND)) &&
-           sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) == 0 && S_ISREG(st.mode) &&
-           st.inode == o->st.inode && (masked || (st.major == o->st.major && st.minor == o->st.minor));
+           sys_stat_fd(fd, SYS_STAT_BASIC, &st) == 0 && S_ISREG(st.mode) && st.inode == o->st.inode &&
+           (masked || (st.major == o->st.major && st.minor == o->st.minor));
 }
 
 int grant_ask(struct guard *g, const struct object *o, int flags)
 {
-    const struct frame f = {.kind = FRAME_GRANT};
     const uint32_t ms = g->plan->grants + GRANT_SLACK_MS;
     const struct timeval patience = {.tv_sec = ms / 1000, .tv_usec = (long)(ms % 1000) * 1000};
     struct grant_request request;
     uint32_t dropped;
-    int ends[2], answer = 0, fd = -1;
+    int answer = 0, fd = -1;
     if (!denial_passes(g->shared, &g->shared->grants, &dropped))
         return -EAGAIN;
-    int no = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
-    if (no < 0)
-        return no;
-    auto_fd int own = ends[0];
-    int theirs = ends[1];
     grant_fill(g, o, flags, &request);
-    no = sys_setsockopt(own, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    if (no == 0 && (sys_send_fd(own, &request, sizeof request, o->fd, MSG_DONTWAIT) != sizeof request ||
-                    sys_send_fd(g->report, &f, sizeof f, theirs, MSG_DONTWAIT) != sizeof f))
-        no = -EAGAIN;
-    theirs = close_fd(theirs); /* its end is pinfold's, or the end of waiting */
+    auto_fd int own = report_pair(g, FRAME_GRANT, &request, sizeof request, o->fd);
+    const int no = own < 0 ? own : sys_setsockopt(own, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     if (no < 0)
         return no;
     long n = sys_recv_fd(own, &answer, sizeof answer, &fd, 0);

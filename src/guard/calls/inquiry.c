@@ -7,8 +7,6 @@
 #include "base/fd.h"
 #include "guard/inside.h"
 #include "protocol/inquiry.h"
-#include "sys/fd.h"
-#include "sys/socket.h"
 
 bool inquiry_is(const char *name, size_t n)
 {
@@ -17,19 +15,15 @@ bool inquiry_is(const char *name, size_t n)
 
 long inquiry_call(struct guard *g, int fd)
 {
-    const struct frame f = {.kind = FRAME_INQUIRY};
     uint32_t dropped;
-    int ends[2];
     if (g->ours || g->report < 0)
         return -ECONNREFUSED;
     if (!denial_passes(g->shared, &g->shared->inquiries, &dropped))
         return -EAGAIN;
-    int no = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
-    if (no < 0)
-        return no;
-    auto_fd int theirs = ends[0], callers = ends[1];
-    if (sys_send_fd(g->report, &f, sizeof f, theirs, MSG_DONTWAIT) != sizeof f)
-        return -ECONNREFUSED; /* this engine passes no descriptors, or too much waits there */
-    no = sys_notify_replace(g->notify, g->n.id, callers, fd, O_CLOEXEC);
+    auto_fd int callers = report_pair(g, FRAME_INQUIRY, NULL, 0, -1);
+    if (callers < 0)
+        return callers == -EPIPE ? -ECONNREFUSED
+                                 : callers; /* this engine passes no descriptors, or too much waits there */
+    const int no = sys_notify_replace(g->notify, g->n.id, callers, fd, O_CLOEXEC);
     return no < 0 ? no : 0;
 }

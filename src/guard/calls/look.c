@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include "base/fd.h"
@@ -48,13 +49,11 @@ static long text_of_found(struct guard *g, char text[PATH_MAX])
 {
     struct place *p = &g->from;
     const struct object *o = &g->object;
-    char name[NAME_MAX + 2];
+    const char *name = place_bare(p);
     if (!S_ISLNK(o->st.mode))
         return -EINVAL;
     if (!o->proc)
         return sys_readlinkat(o->fd, "", text, PATH_MAX);
-    memcpy(name, p->name, p->name_n);
-    name[p->name_n] = 0;
     long n = proc_link(g, place_seen(p), name, o->fd, text, PATH_MAX);
     return n ? n : magic_read(g, place_seen(p), name, text);
 }
@@ -92,8 +91,7 @@ static long text_of_proc(struct guard *g, int own, char text[PATH_MAX])
     int no = look_found(g, AT_FDCWD, path, false, true);
     if (no < 0)
         return no;
-    const bool same = o->st.inode == st.inode && o->st.major == st.major && o->st.minor == st.minor;
-    long n = same ? text_of_found(g, text) : -EACCES;
+    long n = sys_same(&o->st, &st) ? text_of_found(g, text) : -EACCES;
     look_done(g);
     return n;
 }
@@ -142,30 +140,16 @@ long readlink_call(struct guard *g, int dir, uint64_t path, uint64_t to, int roo
 
 /* ---- extended attributes ---- */
 
-/* Whether the name is still the judged link: attributes of links are read by name. */
-static bool look_is_there(const struct guard *g, const char *name)
-{
-    struct sys_stat st;
-    const struct sys_stat *was = &g->object.st;
-    return sys_stat_at(place_seen(&g->from), name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0 &&
-           st.inode == was->inode && st.major == was->major && st.minor == was->minor && S_ISLNK(st.mode);
-}
-
-/* A path to the object, by our working directory /proc/self/fd, for a call that follows or (`link`) does not follow
-   links. */
-static bool path_of_found(const struct guard *g, char path[NAME_MAX + 16], const char **ret_name)
+/* A path to the object, by our working directory /proc/self/fd, for a call that follows links, or (true: it is one) does not. */
+static bool path_of_found(const struct guard *g, char path[NAME_MAX + 16])
 {
     const struct place *p = &g->from;
-    const bool link = S_ISLNK(g->object.st.mode);
     char room[12];
-    strcpy(path, decimal(room, link ? place_seen(p) : g->object.fd));
-    *ret_name = path + strlen(path) + 1;
-    if (!link)
+    if (!S_ISLNK(g->object.st.mode)) {
+        strcpy(path, decimal(room, g->object.fd));
         return false;
-    strcat(path, "/");
-    const size_t n = strlen(path);
-    memcpy(path + n, p->name, p->name_n);
-    path[n + p->name_n] = 0;
+    }
+    (void)snprintf(path, NAME_MAX + 16, "%s/%s", decimal(room, place_seen(p)), place_bare(p));
     return true;
 }
 
@@ -188,48 +172,40 @@ static bool is_access(const char *name)
     return false;
 }
 
-long getxattr_call(struct guard *g, bool follow, uint64_t path, uint64_t name, uint64_t to, uint64_t room)
+/* The value of the attribute in text[1], or (`list`) the names of all. */
+static long attribute_read(struct guard *g, bool list, bool follow, uint64_t path, uint64_t to, uint64_t room)
 {
     char text[NAME_MAX + 16];
-    const char *last;
-    size_t n = room < ATTRIBUTE_MAX ? room : ATTRIBUTE_MAX;
-    int no = xattr_name(g, name);
-    if (no == 0)
-        no = target_string(g, path, g->text[0]);
+    struct sys_stat st;
+    const size_t n = room < ATTRIBUTE_MAX ? room : ATTRIBUTE_MAX;
+    int no = target_string(g, path, g->text[0]);
     if (no >= 0)
-        no = look_found(g, AT_FDCWD, g->text[0], follow, !is_access(g->text[1]));
+        no = look_found(g, AT_FDCWD, g->text[0], follow, list || !is_access(g->text[1]));
     if (no < 0)
         return no;
     long r;
-    if (path_of_found(g, text, &last)) {
-        r = sys_lgetxattr(text, g->text[1], g->bytes, n);
-        r = look_is_there(g, last) ? r : -ENOENT;
+    if (path_of_found(g, text)) {
+        r = list ? sys_llistxattr(text, g->bytes, n) : sys_lgetxattr(text, g->text[1], g->bytes, n);
+        /* By name, which must still be that of the judged link. */
+        if (sys_stat_at(place_seen(&g->from), place_bare(&g->from), AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0 ||
+            !sys_same(&st, &g->object.st) || !S_ISLNK(st.mode))
+            r = -ENOENT;
     } else {
-        r = sys_getxattr(text, g->text[1], g->bytes, n);
+        r = list ? sys_listxattr(text, g->bytes, n) : sys_getxattr(text, g->text[1], g->bytes, n);
     }
     look_done(g);
     return handed(g, r, to, n);
 }
 
+long getxattr_call(struct guard *g, bool follow, uint64_t path, uint64_t name, uint64_t to, uint64_t room)
+{
+    const int no = xattr_name(g, name);
+    return no < 0 ? no : attribute_read(g, false, follow, path, to, room);
+}
+
 long listxattr_call(struct guard *g, bool follow, uint64_t path, uint64_t to, uint64_t room)
 {
-    char text[NAME_MAX + 16];
-    const char *last;
-    size_t n = room < ATTRIBUTE_MAX ? room : ATTRIBUTE_MAX;
-    int no = target_string(g, path, g->text[0]);
-    if (no >= 0)
-        no = look_found(g, AT_FDCWD, g->text[0], follow, true);
-    if (no < 0)
-        return no;
-    long r;
-    if (path_of_found(g, text, &last)) {
-        r = sys_llistxattr(text, g->bytes, n);
-        r = look_is_there(g, last) ? r : -ENOENT;
-    } else {
-        r = sys_listxattr(text, g->bytes, n);
-    }
-    look_done(g);
-    return handed(g, r, to, n);
+    return attribute_read(g, true, follow, path, to, room);
 }
 
 /* ---- inotify ---- */
@@ -237,7 +213,6 @@ long listxattr_call(struct guard *g, bool follow, uint64_t path, uint64_t to, ui
 long inotify_call(struct guard *g, int fd, uint64_t path, uint32_t mask)
 {
     char text[NAME_MAX + 16];
-    const char *last;
     auto_fd int own = target_fd(g, fd);
     if (own < 0)
         return own;
@@ -246,7 +221,7 @@ long inotify_call(struct guard *g, int fd, uint64_t path, uint32_t mask)
         no = look_found(g, AT_FDCWD, g->text[0], !(mask & IN_DONT_FOLLOW), true);
     if (no < 0)
         return no;
-    const bool link = path_of_found(g, text, &last);
+    const bool link = path_of_found(g, text);
     no = target_valid(g);
     long r = no < 0 ? no
                     : sys_call(SYS_inotify_add_watch, own, text,

@@ -9,7 +9,6 @@
  * in between: then a frame is missing, or says too much, and nobody has gained or lost access. A system call that the filter
  * refuses is refused here with the same errno.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/magic.h>
 #include <linux/sched.h>
@@ -17,11 +16,15 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/un.h>
 #include "base/fd.h"
+#include "guard/calls/table.h"
 #include "guard/inside.h"
-#include "runtime/notified.h"
+#include "protocol/paths.h"
+#include "match/addr.h"
+#include "match/proctext.h"
+#include "protocol/notified.h"
 #include "protocol/filter_names.h"
+#include "protocol/plan_shape.h"
 #include "sys/socket.h"
 
 #define MONITOR_LINKS 8
@@ -81,31 +84,17 @@ struct performed {
     signed char dir, path;
     uint8_t action; /* enum denial_action */
 };
+#define X(call, perform, dir, path, action, expects) {SYS_##call, dir, path, action},
 static const struct performed performed[] = {
-    {SYS_openat, 0, 1, DENIAL_WRITE},         {SYS_mkdirat, 0, 1, DENIAL_CREATE},
-    {SYS_mknodat, 0, 1, DENIAL_CREATE},       {SYS_symlinkat, 1, 2, DENIAL_CREATE},
-    {SYS_linkat, 2, 3, DENIAL_LINK},          {SYS_unlinkat, 0, 1, DENIAL_REMOVE},
-    {SYS_renameat2, 2, 3, DENIAL_RENAME},     {SYS_renameat2, 0, 1, DENIAL_REMOVE},
-    {SYS_truncate, -1, 0, DENIAL_WRITE},      {SYS_fchmodat, 0, 1, DENIAL_CHANGE},
-    {SYS_fchmod, 0, -1, DENIAL_CHANGE},       {SYS_fchownat, 0, 1, DENIAL_OWNER},
-    {SYS_fchown, 0, -1, DENIAL_OWNER},        {SYS_utimensat, 0, 1, DENIAL_CHANGE},
-    {SYS_setxattr, -1, 0, DENIAL_CHANGE},     {SYS_lsetxattr, -1, 0, DENIAL_CHANGE},
-    {SYS_fsetxattr, 0, -1, DENIAL_CHANGE},    {SYS_removexattr, -1, 0, DENIAL_CHANGE},
-    {SYS_lremovexattr, -1, 0, DENIAL_CHANGE}, {SYS_fremovexattr, 0, -1, DENIAL_CHANGE},
-#ifdef SYS_renameat
-    {SYS_renameat, 2, 3, DENIAL_RENAME},      {SYS_renameat, 0, 1, DENIAL_REMOVE},
-#endif
-#if defined __x86_64__
-    {SYS_open, -1, 0, DENIAL_WRITE},          {SYS_creat, -1, 0, DENIAL_WRITE},
-    {SYS_mkdir, -1, 0, DENIAL_CREATE},        {SYS_mknod, -1, 0, DENIAL_CREATE},
-    {SYS_symlink, -1, 1, DENIAL_CREATE},      {SYS_link, -1, 1, DENIAL_LINK},
-    {SYS_unlink, -1, 0, DENIAL_REMOVE},       {SYS_rmdir, -1, 0, DENIAL_REMOVE},
-    {SYS_rename, -1, 1, DENIAL_RENAME},       {SYS_rename, -1, 0, DENIAL_REMOVE},
-    {SYS_chmod, -1, 0, DENIAL_CHANGE},        {SYS_chown, -1, 0, DENIAL_OWNER},
-    {SYS_lchown, -1, 0, DENIAL_OWNER},        {SYS_utime, -1, 0, DENIAL_CHANGE},
-    {SYS_utimes, -1, 0, DENIAL_CHANGE},       {SYS_futimesat, 0, 1, DENIAL_CHANGE},
+    GUARD_CALLS(X)
+    /* What a rename moves. */
+    {SYS_renameat, 0, 1, DENIAL_REMOVE},
+    {SYS_renameat2, 0, 1, DENIAL_REMOVE},
+#ifdef SYS_rename
+    {SYS_rename, -1, 0, DENIAL_REMOVE},
 #endif
 };
+#undef X
 
 /* ---- telling ---- */
 
@@ -267,10 +256,10 @@ static bool leads_to_mask(struct guard *g, const struct monitor_spot *from, bool
 {
     struct monitor_spot s = *from;
     const char *last = strrchr(s.path, '/');
-    bool elsewhere, masked = quiet_masked(g, s.path, (size_t)(last - s.path), ret_clear);
+    bool elsewhere, masked = plan_masks(g->plan, s.path, (size_t)(last - s.path), ret_clear);
     s.at = sys_fcntl(from->at, F_DUPFD_CLOEXEC, 0);
     for (int i = 0; i < MONITOR_LINKS && !masked && s.at >= 0 && monitor_spot_follow(g, &s); i++)
-        masked = quiet_masked(g, s.path, s.name - 1, &elsewhere);
+        masked = plan_masks(g->plan, s.path, s.name - 1, &elsewhere);
     (void)close_fd(s.at);
     return masked;
 }
@@ -328,8 +317,7 @@ static int would_open(struct guard *g, int base, const char *text, int want)
     if (no < 0 || !g->plan->tier)
         return (int)-no;
     auto_fd int fd = sys_openat(base, text, O_PATH | O_CLOEXEC, 0);
-    if (fd < 0 || sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0 ||
-        !(S_ISREG(st.mode) || S_ISDIR(st.mode)))
+    if (fd < 0 || sys_stat_fd(fd, SYS_STAT_BASIC, &st) < 0 || !(S_ISREG(st.mode) || S_ISDIR(st.mode)))
         return 0;
     auto_fd int own = sys_openat(g->self_fd, decimal(room, fd), O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
     return own < 0 ? -own : 0;
@@ -354,7 +342,7 @@ static bool script_look(struct guard *g, int base, const char *text)
     char head[SCRIPT_MAX], room[12];
     struct sys_stat st;
     auto_fd int fd = sys_openat(base, text, O_PATH | O_CLOEXEC, 0);
-    if (fd < 0 || sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0 || !S_ISREG(st.mode))
+    if (fd < 0 || sys_stat_fd(fd, SYS_STAT_BASIC, &st) < 0 || !S_ISREG(st.mode))
         return false;
     auto_fd int own = sys_openat(g->self_fd, decimal(room, fd), O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
     long n = own < 0 ? own : sys_read(own, head, sizeof head - 1);
@@ -460,44 +448,6 @@ long monitor_look(struct guard *g)
 
 /* ---- calls that were performed ---- */
 
-/* "1.2.3.4:80", "[::1]:80", "/run/x.sock", "@abstract"; 0: something else. */
-static size_t address_text(struct guard *g, uint64_t at, uint64_t n, char *to, size_t room, bool *ret_local)
-{
-    union {
-        struct sockaddr any;
-        struct sockaddr_in four;
-        struct sockaddr_in6 six;
-        struct sockaddr_un local;
-        char bytes[sizeof(struct sockaddr_storage)];
-    } a = {0};
-    char host[INET6_ADDRSTRLEN];
-    int k = 0;
-    if (n < sizeof a.any.sa_family || n > sizeof a.bytes || target_bytes(g, at, a.bytes, n) < 0)
-        return 0;
-    *ret_local = a.any.sa_family == AF_UNIX;
-    const size_t name = offsetof(struct sockaddr_un, sun_path);
-    if (*ret_local && n > name && a.local.sun_path[0] == 0)
-        k = snprintf(to, room, "@%.*s", (int)(n - name - 1), a.local.sun_path + 1);
-    else if (*ret_local && n > name)
-        k = snprintf(to, room, "%.*s", (int)(n - name), a.local.sun_path);
-    else if (a.any.sa_family == AF_INET && inet_ntop(AF_INET, &a.four.sin_addr, host, sizeof host))
-        k = snprintf(to, room, "%s:%u", host, ntohs(a.four.sin_port));
-    else if (a.any.sa_family == AF_INET6 && inet_ntop(AF_INET6, &a.six.sin6_addr, host, sizeof host))
-        k = snprintf(to, room, "[%s]:%u", host, ntohs(a.six.sin6_port));
-    return k > 0 && (size_t)k < room ? (size_t)k : 0;
-}
-
-/* The egress proxy tells of connections itself, but for those to the box's own loopback. */
-static bool has_egress(const struct guard *g)
-{
-    const struct step *s = plan_steps(g->plan);
-    for (uint32_t i = 0; i < g->plan->n_steps; i++) {
-        if (s[i].kind == STEP_CATCH)
-            return true;
-    }
-    return false;
-}
-
 static bool is_loopback(const char *text)
 {
     return strncmp(text, "127.", 4) == 0 || strncmp(text, "[::1]", 5) == 0;
@@ -517,7 +467,11 @@ static void address_result(struct guard *g, enum denial_action action, long r)
 {
     char text[sizeof(struct sockaddr_storage) + 16];
     bool local = false;
-    const size_t n = address_text(g, g->n.data.args[1], g->n.data.args[2], text, sizeof text, &local);
+    char bytes[sizeof(struct sockaddr_storage)];
+    const uint64_t length = g->n.data.args[2];
+    if (length > sizeof bytes || target_bytes(g, g->n.data.args[1], bytes, length) < 0)
+        return;
+    const size_t n = addr_shown(bytes, length, text, sizeof text, &local);
     int no = r < 0 ? (int)-r : 0;
     if (!n)
         return;
@@ -533,9 +487,11 @@ static void address_result(struct guard *g, enum denial_action action, long r)
         if (no == EADDRNOTAVAIL)
             monitor_tell(g, action, no, text, n);
     } else if (!local && g->plan->namespaces & CLONE_NEWNET) {
-        const bool near = is_loopback(text), lookup = n > 3 && !strcmp(text + n - 3, ":53");
+        /* It tells of connections itself, but for those to the box's own loopback. */
+        const bool egress = plan_has(g->plan, STEP_CATCH), near = is_loopback(text),
+                   lookup = n > 3 && !strcmp(text + n - 3, ":53");
         const bool failed = no == ENETUNREACH || no == EHOSTUNREACH || no == ECONNREFUSED || no == EADDRNOTAVAIL;
-        if (near ? no == ECONNREFUSED || (lookup && !has_egress(g)) : failed && !has_egress(g))
+        if (near ? no == ECONNREFUSED || (lookup && !egress) : failed && !egress)
             monitor_tell(g, action, no ? no : ENETUNREACH, text, n);
     }
 }

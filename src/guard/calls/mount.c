@@ -12,13 +12,12 @@
  */
 #include <errno.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "base/fd.h"
 #include "guard/inside.h"
 #include "sys/caps.h"
 #include "sys/mount.h"
+#include "sys/fd.h"
 #include "sys/process.h"
 
 /* Flags of mount(2); <sys/mount.h> and the kernel's header exclude each other. */
@@ -103,7 +102,7 @@ static int mount_now(const struct mounting *m)
 {
     auto_fd int fs = sys_fsopen(m->kind->name), made = -1;
     if (fs < 0 || m->target < 0)
-        return fs < 0 ? fs : (int)sys_call(SYS_dup3, fs, m->into, O_CLOEXEC, 0, 0, 0);
+        return fs < 0 ? fs : sys_dup3(fs, m->into, O_CLOEXEC);
     int no = m->source ? sys_fsconfig(fs, SYS_FS_STRING, "source", m->source, 0) : 0;
     if (no == 0)
         no = set_flags(fs, m->flags);
@@ -114,20 +113,6 @@ static int mount_now(const struct mounting *m)
     if (no == 0)
         no = made = sys_fsmount(fs, attributes(m->flags));
     return no < 0 ? no : sys_move_mount(made, "", m->target, "", SYS_MOVE_FROM_EMPTY | SYS_MOVE_TO_EMPTY);
-}
-
-/* Runs `run` in a new process without CLONE_VM; returns its exit status as -errno. */
-static int in_child(void (*run)(void *), const struct mounting *m, unsigned long flags, char *stack, size_t room)
-{
-    int status;
-    const struct sys_clone how = {
-        .flags = CLONE_VFORK | flags, .stack = (uint64_t)(uintptr_t)stack, .stack_size = room};
-    int pid = sys_clone3_run(&how, run, (void *)(uintptr_t)m); // NOLINT(performance-no-int-to-ptr)
-    if (pid < 0)
-        return pid;
-    while (sys_wait4(pid, &status, (int)__WALL, NULL) == -EINTR)
-        ;
-    return WIFEXITED(status) ? -WEXITSTATUS(status) : -EINTR;
 }
 
 static void innermost(void *arg)
@@ -149,28 +134,11 @@ static void within(void *arg)
     if (no == 0)
         no = sys_caps_keep(m->caps);
     if (no == 0)
-        no = proc ? in_child(innermost, m, CLONE_FILES, stack, sizeof stack) : mount_now(m);
+        no = proc ? apart_wait(innermost, arg, stack, sizeof stack) : mount_now(m);
     sys_exit(no < 0 ? -no : 0);
 }
 
 /* ---- in the guard ---- */
-
-/* Opens a namespace of the caller; -1 in *ret_fd if it is ours. */
-static int space_of(struct guard *g, const char *name, int *ret_fd)
-{
-    char theirs[16], ours[24];
-    struct sys_stat a, b;
-    (void)snprintf(theirs, sizeof theirs, "ns/%s", name);
-    (void)snprintf(ours, sizeof ours, "self/ns/%s", name);
-    *ret_fd = -1;
-    auto_fd int fd = sys_openat(g->who->proc, theirs, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0 || sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &a) < 0 ||
-        sys_stat_at(g->host_proc, ours, 0, SYS_STAT_BASIC, &b) < 0)
-        return -EACCES;
-    if (a.inode != b.inode)
-        *ret_fd = take_fd(&fd);
-    return 0;
-}
 
 static void spaces_drop(struct mounting *m)
 {
@@ -206,11 +174,11 @@ static int kind_of(struct guard *g, const char *name, struct mounting *m)
     return m->kind->space ? space_of(g, m->kind->space, &m->space) : 0;
 }
 
-static int mount_perform(struct guard *g, const struct mounting *m)
+static int mount_perform(struct guard *g, struct mounting *m)
 {
     static _Alignas(16) char stack[32 << 10];
     int no = target_valid(g);
-    return no < 0 ? no : in_child(within, m, CLONE_FILES, stack, sizeof stack);
+    return no < 0 ? no : apart_wait(within, m, stack, sizeof stack);
 }
 
 /* Copies the options, at most a page, up to the first NUL. */

@@ -18,13 +18,6 @@
 #define MOVE_ROOM  2048
 #define MOVE_PATH  4096
 
-/* Whether nothing of both places is the host's before apply; the same layer. */
-static bool in_one_layer(const struct guard *g, const struct place *from, const struct place *to)
-{
-    const struct rule *a = rules_decider(&g->rules, place_path(from)), *b = rules_decider(&g->rules, place_path(to));
-    return a && a == b && a->said->kind == GUARD_RULE_ROOT && a->said->flags & GUARD_RULE_LAYERED;
-}
-
 static int open_below(int dir, const char *name)
 {
     return sys_openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -115,7 +108,7 @@ static int link_arrived(const struct carrying *c, const struct carried_file *fir
     struct sys_stat st;
     own_fd int fd = sys_openat2(c->top, first->path, O_PATH | O_CLOEXEC, 0,
                                 RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
-    const int no = fd < 0 ? fd : sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    const int no = fd < 0 ? fd : sys_stat_fd(fd, SYS_STAT_BASIC, &st);
     if (no < 0 || !S_ISREG(st.mode) || st.inode != first->is)
         return no < 0 ? no : -ESTALE;
     return sys_linkat(c->g->self_fd, decimal(room, fd), to, name, AT_SYMLINK_FOLLOW);
@@ -164,7 +157,7 @@ static int carry_directory(struct carrying *c, int from_dir, const char *from, i
     const size_t length = c->length;
     struct sys_stat st = {0};
     own_fd int a = depth ? open_below(from_dir, from) : -ENAMETOOLONG;
-    int no = a < 0 ? a : sys_stat_at(a, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    int no = a < 0 ? a : sys_stat_fd(a, SYS_STAT_BASIC, &st);
     if (no == 0)
         no = sys_mkdirat(to_dir, to, 0700);
     const bool made = no == 0;
@@ -204,7 +197,7 @@ static int carry_whole(struct guard *g, const struct place *from, const struct p
 
 int move_directory(struct guard *g, const struct place *from, const struct place *to, unsigned flags)
 {
-    if (!in_one_layer(g, from, to) || flags & ~(unsigned)RENAME_NOREPLACE ||
+    if (!rules_in_one_layer(&g->rules, place_path(from), place_path(to)) || flags & ~(unsigned)RENAME_NOREPLACE ||
         count_below(from->dir, from->name, MOVE_DEPTH) > MOVE_MAX)
         return -EXDEV;
     /* As rename(2): in place of an empty directory, of nothing else. */

@@ -4,7 +4,6 @@
  * a slash after a file's name.
  */
 #include <errno.h>
-#include <string.h>
 #include "base/fd.h"
 #include "guard/inside.h"
 
@@ -15,7 +14,7 @@ static int place_locked(struct guard *g, int dir, const char *text, struct place
     if (no < 0)
         return no;
     no = place_find(g, dir, text, ret);
-    if (no == 0 && verdict_exclusive(g, ret)) {
+    if (no == 0 && rules_exclusive(&g->rules, place_path(ret))) {
         place_drop(ret);
         names_unlock(g);
         no = names_lock(g, true);
@@ -50,10 +49,7 @@ static void place_unlock(struct guard *g, struct place *p)
 static void remember_object(struct guard *g, const struct place *p)
 {
     struct sys_stat st;
-    char name[NAME_MAX + 2];
-    memcpy(name, p->name, p->name_n);
-    name[p->name_n] = 0;
-    if (sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0 && !born_has(g, &st))
+    if (place_stat(p, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0 && !born_has(g, &st))
         born_add(g, &st);
 }
 
@@ -87,12 +83,7 @@ static int made_again(struct guard *g, struct place *p, enum made made)
 static int refused_or_there(const struct place *p, int no)
 {
     struct sys_stat st;
-    char name[NAME_MAX + 2];
-    if (no != -EACCES && no != -EROFS)
-        return no;
-    memcpy(name, p->name, p->name_n);
-    name[p->name_n] = 0;
-    return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0 ? -EEXIST : no;
+    return (no == -EACCES || no == -EROFS) && place_stat(p, SYS_STAT_BASIC, &st) == 0 ? -EEXIST : no;
 }
 
 long make_call(struct guard *g, int dir, uint64_t path, bool directory, unsigned mode, uint64_t device)
@@ -189,8 +180,8 @@ long unlink_call(struct guard *g, int dir, uint64_t path, int flags)
 static bool is_same_name(int dir, const char *name, const struct sys_stat *was)
 {
     struct sys_stat st;
-    return sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0 && st.inode == was->inode &&
-           st.major == was->major && st.minor == was->minor && (st.mode & S_IFMT) == (was->mode & S_IFMT);
+    return sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0 && sys_same(&st, was) &&
+           (st.mode & S_IFMT) == (was->mode & S_IFMT);
 }
 
 /* A rename to a name below which rules apply. What was judged could have been exchanged under its name, so it is first
@@ -250,8 +241,7 @@ static int rename_places(struct guard *g, unsigned flags)
     /* What it replaces; if both are names of one file both stay (rename(2)). */
     struct sys_stat over, moved;
     const bool linked = no == 0 && !(flags & RENAME_EXCHANGE) && hardlink_look(g, to, &over) &&
-                        !(hardlink_look(g, from, &moved) && moved.inode == over.inode && moved.minor == over.minor &&
-                          moved.major == over.major);
+                        !(hardlink_look(g, from, &moved) && sys_same(&moved, &over));
     if (no == 0)
         no = rename_now(g, &st, flags);
     if (no == 0 && linked)
@@ -341,7 +331,9 @@ static int link_numbered(struct guard *g)
 {
     struct place *to = &g->to;
     struct sys_stat st;
-    if (!verdict_layered_objects(g, &g->object, to) ||
+    const struct str objects = STR("objects");
+    if (!rules_in_one_layer(&g->rules, object_path(&g->object), place_path(to)) ||
+        !layout_has(place_dir(to), objects) || !layout_has(object_path(&g->object), objects) ||
         sys_stat_at(to->dir, to->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0 || st.inode == g->object.st.inode)
         return 0;
     (void)sys_unlinkat(to->dir, to->name, 0);

@@ -9,10 +9,10 @@
 #include <errno.h>
 #include <linux/magic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "base/fd.h"
 #include "guard/inside.h"
+#include "sys/fd.h"
 
 #define WRITES (O_WRONLY | O_RDWR | O_TRUNC)
 
@@ -55,11 +55,7 @@ static long give(struct guard *g, int *fd, int flags, const struct place *create
 static int open_terminal(struct guard *g, int flags)
 {
     char text[1024], path[32];
-    auto_fd int fd = sys_openat(g->who->proc, "stat", O_RDONLY | O_CLOEXEC, 0);
-    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
-    if (n <= 0)
-        return -ENXIO;
-    text[n] = 0;
+    (void)sys_read_text(g->who->proc, "stat", text, sizeof text);
     const char *p = strrchr(text, ')');
     int tty = 0;
     if (!p || sscanf(p + 1, " %*c %*d %*d %*d %d", &tty) != 1 || tty == 0)
@@ -70,8 +66,8 @@ static int open_terminal(struct guard *g, int flags)
     (void)snprintf(path, sizeof path, "/dev/pts/%u", (major - 136) * 256 + minor);
     auto_fd int pts = sys_openat(AT_FDCWD, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
     struct sys_stat st;
-    if (pts < 0 || sys_stat_at(pts, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0 || !S_ISCHR(st.mode) ||
-        st.device_major != major || st.device_minor != minor || file_system_of(g, pts, &st) != FS_PTS)
+    if (pts < 0 || sys_stat_fd(pts, SYS_STAT_BASIC, &st) < 0 || !S_ISCHR(st.mode) || st.device_major != major ||
+        st.device_minor != minor || file_system_of(g, pts, &st) != FS_PTS)
         return -ENXIO;
     char room[12];
     return sys_openat(g->self_fd, decimal(room, pts), reopen_flags(flags), 0);
@@ -81,9 +77,8 @@ static int open_terminal(struct guard *g, int flags)
 static int sticky_refuses(const struct place *p, const struct object *o, int flags)
 {
     struct sys_stat dir;
-    if (!(flags & O_CREAT) || !p->plain || o->magic || !S_ISREG(o->st.mode) ||
-        sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0) == (long)o->st.uid ||
-        sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &dir) < 0 || !(dir.mode & S_ISVTX))
+    if (!(flags & O_CREAT) || !p->plain || o->magic || !S_ISREG(o->st.mode) || sys_geteuid() == o->st.uid ||
+        sys_stat_fd(p->dir, SYS_STAT_BASIC, &dir) < 0 || !(dir.mode & S_ISVTX))
         return 0;
     int fd =
         sys_openat(p->dir, p->name, (flags & ~O_TRUNC & ~O_EXCL) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
@@ -97,7 +92,7 @@ static long open_granted(struct guard *g, struct object *o, int flags)
     int no = guard_may_block(g);
     auto_fd int fd = no == 0 ? grant_ask(g, o, flags) : -1;
     if (no != GONE_ON && fd < 0)
-        no = verdict_not_granted(g, o);
+        no = verdict_outside(g, DENIAL_WRITE, o->fd, object_path(o));
     object_drop(o);
     return no == GONE_ON ? ANSWERED : fd < 0 ? no : give(g, &fd, flags, NULL);
 }
@@ -182,10 +177,7 @@ static int open_fresh(struct guard *g, struct place *p, int flags, unsigned mode
     bool birth = g->birth;
     if (no == -EACCES || no == -EROFS) { /* an existing object is judged as such */
         struct sys_stat st;
-        char name[NAME_MAX + 2];
-        memcpy(name, p->name, p->name_n);
-        name[p->name_n] = 0;
-        return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0 ? -EEXIST : no;
+        return place_stat(p, SYS_STAT_BASIC, &st) == 0 ? -EEXIST : no;
     }
     if (no == 0)
         no = target_valid(g);
@@ -196,7 +188,7 @@ static int open_fresh(struct guard *g, struct place *p, int flags, unsigned mode
     auto_fd int fd = no;
     struct sys_stat st;
     no = !g->n_holds || place_stays(g, p) ? 0 : place_again(g, p);
-    if (birth && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0)
+    if (birth && sys_stat_fd(fd, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0)
         born_add(g, &st);
     if (no == 0 && g->n_holds)
         no = verdict_made(g, p, MADE_EMPTY_FILE);
@@ -219,11 +211,10 @@ static long open_new(struct guard *g, struct place *p, int flags, unsigned mode)
 }
 
 /* A final link that must not be followed: the kernel knows the right errno for the flags. */
-static long open_link(struct guard *g, struct place *p, int flags)
+static long open_link(struct place *p, int flags)
 {
     int fd = sys_openat(p->dir, p->name, (flags & ~O_TRUNC & ~O_CREAT) | O_NOFOLLOW | O_CLOEXEC, 0);
     (void)close_fd(fd);
-    (void)g;
     return fd < 0 ? fd : -ELOOP;
 }
 
@@ -249,15 +240,10 @@ static long open_step(struct guard *g, struct place *p, int flags, unsigned mode
         if (made != -EEXIST || (flags & O_EXCL))
             return made;
     }
-    bool slash = p->slash;
-    char last = p->name[p->name_n];
-    if (p->name_n)
-        p->name[p->name_n] = 0; /* the link itself, not its target */
-    p->slash = false;
+    const bool slash = p->slash;
+    p->slash = false; /* the link itself, not its target */
     int no = object_find(g, p, false, o);
     p->slash = slash;
-    if (p->name_n)
-        p->name[p->name_n] = last;
     if (no == -ENOENT && (flags & O_CREAT) && ++*tries < 64)
         return AGAIN; /* it has gone meanwhile */
     if (no < 0)
@@ -265,7 +251,7 @@ static long open_step(struct guard *g, struct place *p, int flags, unsigned mode
     if (S_ISLNK(o->st.mode)) {
         if ((flags & O_NOFOLLOW) && !slash) {
             object_drop(o);
-            return open_link(g, p, flags);
+            return open_link(p, flags);
         }
         no = link_follow(g, p, o, links);
         if (no < 0) {
@@ -291,7 +277,7 @@ static long open_once(struct guard *g, int dir, int flags, unsigned mode, bool a
     if (no < 0)
         return no;
     no = place_find(g, dir, g->text[0], p);
-    if (no == 0 && !alone && (flags & O_CREAT) && verdict_exclusive(g, p)) {
+    if (no == 0 && !alone && (flags & O_CREAT) && rules_exclusive(&g->rules, place_path(p))) {
         place_drop(p);
         names_unlock(g);
         no = names_lock(g, true);

@@ -57,13 +57,13 @@ static int name_it(int base, char path[PATH_MAX], const struct open_how *how, st
 {
     const uint64_t flags = O_PATH | O_CLOEXEC | (how->flags & (O_NOFOLLOW | O_DIRECTORY));
     auto_fd int named = sys_openat2(base, path, flags, 0, how->resolve);
-    int no = named < 0 ? named : sys_stat_at(named, "", AT_EMPTY_PATH, SYS_STAT_BASIC, st);
+    int no = named < 0 ? named : sys_stat_fd(named, SYS_STAT_BASIC, st);
     if (no == 0 && S_ISCHR(st->mode) && st->device_major == 5 && st->device_minor == 0) {
         char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
         (void)snprintf(last, (size_t)(path + PATH_MAX - last), "null");
         named = close_fd(named);
         named = sys_openat2(base, path, flags | O_NOFOLLOW, 0, how->resolve);
-        no = named < 0 ? named : sys_stat_at(named, "", AT_EMPTY_PATH, SYS_STAT_BASIC, st);
+        no = named < 0 ? named : sys_stat_fd(named, SYS_STAT_BASIC, st);
     }
     return no < 0 ? no : take_fd(&named);
 }

@@ -6,62 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 #include "guard/inside.h"
+#include "protocol/paths.h"
+#include "match/proctext.h"
 
 #define KEPT_MS 10000 /* the host may change where a directory's name leads */
 #define NEAR    4     /* entries that a text may be in */
-
-/* ---- what the plan keeps from the box ---- */
-
-/* Whether `path` is at or below `dir` followed by `rest`, which may be "" and may begin with a slash. */
-static bool is_below(const char *path, const char *dir, const char *rest)
-{
-    const size_t n = strlen(dir);
-    rest += *rest == '/';
-    const size_t m = strlen(rest);
-    if (strncmp(path, dir, n) != 0)
-        return false;
-    path += n;
-    if (m == 0)
-        return *path == 0 || *path == '/';
-    path += *path == '/';
-    return strncmp(path, rest, m) == 0 && (path[m] == 0 || path[m] == '/');
-}
-
-/* Whether `dir` followed by `rest` is a name in the directory of the first `n` bytes of `path`. */
-static bool is_entry(const char *path, size_t n, const char *dir, const char *rest)
-{
-    char whole[PLACE_PATH];
-    const int k = snprintf(whole, sizeof whole, "%s%s%s", dir, *rest && *rest != '/' ? "/" : "", rest);
-    const char *slash = k > 0 && (size_t)k < sizeof whole ? strrchr(whole, '/') : NULL;
-    return !slash || ((size_t)(slash - whole) == n && memcmp(whole, path, n) == 0);
-}
-
-/* Whether the host may have something at this path where the box has nothing: only there an ENOENT can be the box's. `ret_clear`:
-   and at no other name of its directory, whose path has `n` bytes. */
-bool quiet_masked(const struct guard *g, const char *path, size_t n, bool *ret_clear)
-{
-    const struct step *s = plan_steps(g->plan);
-    const char *over = "";
-    *ret_clear = true;
-    for (uint32_t i = 0; i < g->plan->n_steps; i++) {
-        const char *dst = plan_string(g->plan, s[i].a);
-        const bool cover = s[i].kind == STEP_COVER,
-                   tree = s[i].kind == STEP_TMPFS || s[i].kind == STEP_DEVICES || s[i].kind == STEP_DENY || cover,
-                   absent = s[i].kind == STEP_STUB && s[i].mode == STUB_ABSENT;
-        if (s[i].kind == STEP_VEIL || cover)
-            over = dst;
-        if (!tree && !absent)
-            continue;
-        const char *dir = tree ? dst : over, *rest = tree ? "" : dst;
-        if (is_below(path, dir, rest)) {
-            *ret_clear = false;
-            return true;
-        }
-        if (is_entry(path, n, dir, rest))
-            *ret_clear = false;
-    }
-    return false;
-}
 
 /* ---- what directories' names have led to ---- */
 
@@ -136,7 +85,7 @@ static bool is_unmasked(struct guard *g, int dir, const char *text)
     memcpy(path, k->real, k->real_n);
     path[k->real_n] = '/';
     memcpy(path + k->real_n + 1, name, name_n + 1);
-    return !quiet_masked(g, path, k->real_n, &elsewhere);
+    return !plan_masks(g->plan, path, k->real_n, &elsewhere);
 }
 
 /* ---- paths that were looked at ---- */
@@ -174,25 +123,11 @@ static bool is_known(struct guard *g, uint64_t sum)
 static void know(struct guard *g, uint64_t sum, const char *text)
 {
     bool clear;
-    if (!quiet_masked(g, text, (size_t)(strrchr(text, '/') - text), &clear))
+    if (!plan_masks(g->plan, text, (size_t)(strrchr(text, '/') - text), &clear))
         *quiet_at(g, sum) = (struct quiet_text){sum, now_ms() + KEPT_MS, g->moves};
 }
 
 /* ---- the call ---- */
-
-bool proc_leaves(const char *text)
-{
-    if (strncmp(text, "/proc/", 6) != 0)
-        return false;
-    for (const char *at = text + 6; *at; at += strspn(at, "/")) {
-        const size_t n = strcspn(at, "/");
-        if (n == 0 || (n == 2 && memcmp(at, "..", 2) == 0) || (n == 4 && memcmp(at, "root", 4) == 0) ||
-            (n == 3 && memcmp(at, "cwd", 3) == 0) || (n == 2 && memcmp(at, "fd/", 3) == 0 && strchr(at + 3, '/')))
-            return true;
-        at += n;
-    }
-    return false;
-}
 
 /* Whether there is nothing to tell of an access to the path in text[0]. The caller's directory is reached through its links in /proc. */
 static bool is_quiet(struct guard *g, int dir, int n, int want, bool exec)

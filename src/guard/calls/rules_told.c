@@ -6,69 +6,25 @@
 #include <string.h>
 #include "base/fd.h"
 #include "guard/inside.h"
+#include "protocol/guard_image.h"
 #include "sys/process.h"
 
 #define SEALS 0xf /* F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE */
 
-/* Whether the caller's root is the box's. */
-static bool has_our_root(struct guard *g)
-{
-    struct sys_stat ours, theirs;
-    auto_fd int own = sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    auto_fd int root = own < 0 ? own : sys_openat(g->who->proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    return root >= 0 && sys_stat_at(own, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &ours) == 0 &&
-           sys_stat_at(root, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &theirs) == 0 &&
-           ours.mount == theirs.mount && ours.inode == theirs.inode;
-}
-
-/* Appends a text of the plan; returns its new offset. */
-static uint32_t copy_text(const struct plan_image *p, uint32_t text, char *to, uint32_t *n)
-{
-    const uint32_t at = *n;
-    if (!text)
-        return 0;
-    const size_t bytes = strlen(plan_string(p, text)) + 1;
-    memcpy(to + at, plan_string(p, text), bytes);
-    *n += (uint32_t)bytes;
-    return at;
-}
-
 /* The image in new memory with a descriptor. */
-static int rules_write(const struct plan_image *p, const struct guard_table *table)
+static int rules_write(const struct plan_image *p)
 {
-    const uint32_t guard = (uint32_t)(sizeof *table + table->n_rules * sizeof *table->rules);
-    uint64_t room = sizeof *p + guard + 1;
-    for (uint32_t i = 0; i < table->n_rules; i++)
-        room += strlen(plan_string(p, table->rules[i].text)) + strlen(plan_string(p, table->rules[i].below)) + 2;
+    const size_t room = guard_image_bytes(p);
     auto_fd int fd = sys_memory_sealable("pinfold-rules");
-    int no = fd < 0 ? fd : sys_ftruncate(fd, room);
+    int no = fd < 0 ? fd : sys_ftruncate(fd, (int64_t)room);
     if (no < 0)
         return no;
     const long mapped = sys_call(SYS_mmap, 0, room, 3 /* read, write */, 1 /* shared */, fd, 0);
     if (mapped < 0 && mapped > -4096)
         return (int)mapped;
-    struct plan_image *to = (void *)mapped; // NOLINT(performance-no-int-to-ptr)
-    *to = (struct plan_image){.magic = PLAN_MAGIC,
-                              .steps_at = sizeof *p,
-                              .guard_at = sizeof *p,
-                              .guard_bytes = guard,
-                              .strings_at = (uint32_t)sizeof *p + guard,
-                              .filter = p->filter,
-                              .namespaces = p->namespaces,
-                              .tier = p->tier,
-                              .bytes = (uint32_t)room,
-                              .strings_bytes = (uint32_t)(room - sizeof *p - guard)};
-    struct guard_table *copy = (void *)(to + 1);
-    char *strings = (char *)to + to->strings_at;
-    uint32_t n = 1; /* offset 0 is "" */
-    *copy = (struct guard_table){.n_rules = table->n_rules, .mode = table->mode};
-    for (uint32_t i = 0; i < table->n_rules; i++) {
-        copy->rules[i] = table->rules[i];
-        copy->rules[i].text = copy_text(p, table->rules[i].text, strings, &n);
-        copy->rules[i].below = copy_text(p, table->rules[i].below, strings, &n);
-        copy->rules[i].origin = 0; /* a number of this plan's */
-    }
-    (void)sys_call(SYS_munmap, mapped, room, 0, 0, 0, 0);
+    void *to = (void *)mapped; // NOLINT(performance-no-int-to-ptr)
+    guard_image_put(p, to);
+    sys_unmap(to, room);
     no = sys_fcntl(fd, 1033 /* F_ADD_SEALS */, SEALS);
     return no < 0 ? no : take_fd(&fd);
 }
@@ -92,8 +48,9 @@ static bool add_top(struct guard *g, const char *path)
 long rules_tell(struct guard *g, int flags)
 {
     static int rules = -1;
-    const struct guard_table *table = (const void *)((const char *)g->plan + g->plan->guard_at);
-    if (g->plan->guard_bytes < sizeof *table || target_sure(g) < 0 || !has_our_root(g))
+    bool ours = false;
+    auto_fd int root = target_sure(g) < 0 ? -1 : caller_root(g, &ours);
+    if (g->plan->guard_bytes < sizeof(struct guard_table) || root < 0 || !ours)
         return -ENOENT; /* as the kernel says it */
     const int no = target_valid(g);
     if (no < 0)
@@ -102,6 +59,6 @@ long rules_tell(struct guard *g, int flags)
     if (*top && !add_top(g, top))
         return -EACCES;
     if (rules < 0)
-        rules = rules_write(g->plan, table);
+        rules = rules_write(g->plan);
     return rules < 0 ? rules : descriptor_install(g, rules, flags & O_CLOEXEC);
 }

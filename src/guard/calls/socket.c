@@ -13,15 +13,14 @@
  * Other families: performed with the copied address. What may block is done after another worker has taken over.
  */
 #include <errno.h>
-#include <linux/sched.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "base/buf.h"
 #include "base/fd.h"
 #include "guard/inside.h"
+#include "match/proctext.h"
 #include "sys/socket.h"
 
 #define NEW_NETWORK 0x40000000u /* CLONE_NEWNET */
@@ -116,36 +115,6 @@ static int unix_table(struct guard *g, struct buf *to)
     return n < 0 ? (int)n : buf_ok(to) ? 0 : -EFBIG;
 }
 
-struct unix_socket { /* a line of the table */
-    uint64_t inode;
-    bool listens, connected;
-    int type;
-};
-
-/* "0000: REFS PROTOCOL FLAGS TYPE STATE INODE NAME": returns what follows the inode. */
-static struct str unix_line(struct str line, struct unix_socket *ret)
-{
-    enum { FLAGS = 3, TYPE, STATE, INODE, LISTENS = 1 << 16, UNCONNECTED = 1 };
-    char word[24];
-    for (int at = 0; at <= INODE; at++) {
-        while (line.n && line.p[0] == ' ')
-            line = str_skip(line, 1);
-        size_t n = 0;
-        while (n < line.n && line.p[n] != ' ')
-            n++;
-        (void)snprintf(word, sizeof word, "%.*s", (int)n, line.p);
-        line = str_skip(line, n);
-        if (at == FLAGS)
-            ret->listens = strtoul(word, NULL, 16) & LISTENS;
-        else if (at == TYPE)
-            ret->type = (int)strtoul(word, NULL, 16);
-        else if (at == STATE)
-            ret->connected = strtoul(word, NULL, 16) != UNCONNECTED;
-    }
-    ret->inode = strtoull(word, NULL, 10);
-    return str_skip(line, line.n > 0);
-}
-
 /* Whether the present socket of this name was bound in the box: the name may belong to another by now. The table shows
    NUL as @, so two names may look alike: then both must be ours. */
 static bool abstract_ours(struct guard *g, const struct address *a)
@@ -159,8 +128,8 @@ static bool abstract_ours(struct guard *g, const struct address *a)
     if (unix_table(g, &table) < 0)
         others = true;
     for (struct str rest = buf_view(&table); rest.n && !others;) {
-        struct unix_socket one = {0};
-        if (!str_eq(unix_line(str_until(&rest, '\n'), &one), name))
+        const struct proc_socket one = proc_socket_line(str_until(&rest, '\n'));
+        if (!str_eq(one.name, name))
             continue;
         if (abstract_has(g, one.inode))
             ours = true;
@@ -182,9 +151,8 @@ static int socket_like(struct guard *g, int fd)
     if (no == 0)
         no = unix_table(g, &table);
     for (struct str rest = buf_view(&table); no == 0 && rest.n && !type;) {
-        struct unix_socket one = {0};
-        struct str name = unix_line(str_until(&rest, '\n'), &one);
-        if (one.inode == inode && !name.n && !one.listens && !one.connected)
+        const struct proc_socket one = proc_socket_line(str_until(&rest, '\n'));
+        if (one.inode == inode && !one.name.n && !one.listens && !one.connected)
             type = one.type;
     }
     buf_free(&table);
@@ -221,7 +189,7 @@ static void bound_abstract(struct guard *g, int fd)
     a.n = n;
     classify(&a, true);
     struct sys_stat st;
-    if (a.abstract && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) == 0)
+    if (a.abstract && sys_stat_fd(fd, SYS_STAT_BASIC, &st) == 0)
         abstract_add(g, st.inode);
 }
 
@@ -244,9 +212,8 @@ static bool leads_here(struct guard *g, const struct address *a, const struct pl
     if (slash)
         slash[slash == g->text[1]] = 0;
     auto_fd int dir = sys_openat(AT_FDCWD, slash ? g->text[1] : ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    return dir >= 0 && sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &here) == 0 &&
-           sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &there) == 0 && here.inode == there.inode &&
-           here.major == there.major && here.minor == there.minor;
+    return dir >= 0 && sys_stat_fd(dir, SYS_STAT_BASIC, &here) == 0 &&
+           sys_stat_fd(p->dir, SYS_STAT_BASIC, &there) == 0 && sys_same(&here, &there);
 }
 
 /* Binds in the caller's working directory, to which a relative address refers. */
@@ -254,14 +221,14 @@ static int bind_there(struct guard *g, int fd, const struct address *a, const st
 {
     bool relative = a->un.sun_path[0] != '/', held = g->n_holds;
     auto_fd int cwd = relative && !held ? target_dir(g, AT_FDCWD) : -1;
-    if (relative && !held && (cwd < 0 || sys_call(SYS_fchdir, cwd, 0, 0, 0, 0, 0) < 0))
+    if (relative && !held && (cwd < 0 || sys_fchdir(cwd) < 0))
         return cwd < 0 ? cwd : -EACCES;
     held = held || !leads_here(g, a, p);
     if (relative && held)
-        (void)sys_call(SYS_fchdir, g->self_fd, 0, 0, 0, 0, 0);
+        (void)sys_fchdir(g->self_fd);
     int no = held ? bind_held(fd, p) : sys_bind(fd, a->bytes, a->n);
     if (relative)
-        (void)sys_call(SYS_fchdir, g->self_fd, 0, 0, 0, 0, 0);
+        (void)sys_fchdir(g->self_fd);
     if (no < 0)
         return no;
     struct sys_stat st;
@@ -327,8 +294,7 @@ static bool named_socket(struct guard *g, const struct object *o)
             continue;
         memcpy(name, path.p, path.n);
         name[path.n] = 0;
-        if (sys_stat_at(AT_FDCWD, name, 0, SYS_STAT_BASIC, &st) == 0 && st.inode == o->st.inode &&
-            st.major == o->st.major && st.minor == o->st.minor)
+        if (sys_stat_at(AT_FDCWD, name, 0, SYS_STAT_BASIC, &st) == 0 && sys_same(&st, &o->st))
             return true;
     }
     return false;

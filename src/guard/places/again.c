@@ -18,7 +18,6 @@
 #include "base/fd.h"
 #include "guard/inside.h"
 #include "sys/fd.h"
-#include "sys/process.h"
 #include "sys/socket.h"
 
 struct opened { /* what fdinfo says */
@@ -30,11 +29,9 @@ static int opened_read(struct guard *g, int fd, struct opened *ret)
 {
     char name[32], text[512];
     (void)snprintf(name, sizeof name, "fdinfo/%d", fd);
-    auto_fd int info = sys_openat(g->who->proc, name, O_RDONLY | O_CLOEXEC, 0);
-    long n = info < 0 ? info : sys_read(info, text, sizeof text - 1);
+    const long n = sys_read_text(g->who->proc, name, text, sizeof text);
     if (n < 0)
         return n == -ENOENT ? -EBADF : (int)n;
-    text[n] = 0;
     const char *flags = strstr(text, "flags:\t"), *mount = strstr(text, "\nmnt_id:\t"),
                *inode = strstr(text, "\nino:\t");
     if (!flags || !mount || !inode)
@@ -55,7 +52,7 @@ static int link_open(struct guard *g, int fd, struct sys_stat *st, struct opened
     own_fd int link = sys_openat(g->who->proc, name, O_PATH | O_CLOEXEC, 0);
     if (link < 0)
         return link == -ENOENT ? -EBADF : link;
-    no = sys_stat_at(link, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, st);
+    no = sys_stat_fd(link, SYS_STAT_BASIC | SYS_STAT_MOUNT, st);
     if (no == 0 && (st->inode != was->inode || (!S_ISSOCK(st->mode) && st->mount != was->mount)))
         no = -EBADF; /* exchanged meanwhile */
     return no < 0 ? no : sys_taken(&link);
@@ -65,11 +62,11 @@ int again_fd(struct guard *g, int fd)
 {
     struct sys_stat st;
     struct opened was;
-    char room[12]; /* not decimal(): target.c calls this file */
+    char room[12];
     own_fd int link = link_open(g, fd, &st, &was);
     if (link < 0 || was.flags & O_PATH || (!S_ISREG(st.mode) && !S_ISDIR(st.mode)))
         return link < 0 ? link : sys_taken(&link);
-    (void)snprintf(room, sizeof room, "%d", link);
+    (void)decimal(room, link);
     int own = sys_openat(g->self_fd, room, (int)(was.flags & (O_ACCMODE | O_APPEND)) | O_NONBLOCK | O_CLOEXEC, 0);
     if (own == -EACCES && was.flags & O_ACCMODE) /* its mode has changed since */
         own = sys_openat(g->self_fd, room, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);

@@ -25,57 +25,9 @@
 #include <string.h>
 #include "base/fd.h"
 #include "guard/inside.h"
+#include "match/proctext.h"
 
 enum { MOUNTS_TEXT = 1 << 20, MQUEUE_MAGIC = 0x19800202 };
-
-/* The fields of a mountinfo line that matter. Texts are decoded in place. */
-struct line {
-    uint64_t id;
-    unsigned major, minor;
-    char *root, *at;
-};
-
-static char *next_word(char **p)
-{
-    char *word = *p;
-    while (**p && **p != ' ' && **p != '\n')
-        ++*p;
-    if (**p)
-        *(*p)++ = 0;
-    return word;
-}
-
-/* Decodes \040 and the like: proc_pid_mountinfo(5). */
-static char *decoded(char *text)
-{
-    char *to = text;
-    for (const char *p = text; *p;) {
-        if (p[0] == '\\' && p[1] >= '0' && p[1] <= '3' && p[2] && p[3]) {
-            *to++ = (char)((p[1] - '0') * 64 + (p[2] - '0') * 8 + (p[3] - '0'));
-            p += 4;
-        } else {
-            *to++ = *p++;
-        }
-    }
-    *to = 0;
-    return text;
-}
-
-static bool next_line(char **text, struct line *ret)
-{
-    char *p = *text, *end = strchr(p, '\n');
-    if (!end)
-        return false;
-    *end = 0;
-    *text = end + 1;
-    ret->id = strtoull(next_word(&p), NULL, 10);
-    (void)next_word(&p);
-    if (sscanf(next_word(&p), "%u:%u", &ret->major, &ret->minor) != 2)
-        return false;
-    ret->root = decoded(next_word(&p));
-    ret->at = decoded(next_word(&p));
-    return true;
-}
 
 /* All of a mountinfo; malloc()ed, or NULL. */
 static char *mountinfo(int proc, const char *name)
@@ -122,8 +74,7 @@ static bool same_object(const char *path, const struct sys_stat *st)
 {
     struct sys_stat there;
     auto_fd int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
-    return fd >= 0 && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &there) == 0 && there.inode == st->inode &&
-           there.major == st->major && there.minor == st->minor;
+    return fd >= 0 && sys_stat_fd(fd, SYS_STAT_BASIC, &there) == 0 && sys_same(&there, st);
 }
 
 /* ---- statmount ---- */
@@ -169,7 +120,7 @@ static int inside_asked(struct guard *g, int fd, const char *path, char inside[P
     struct mount_said said;
     uint64_t space = 0;
     auto_fd int ns = sys_openat(g->who->proc, "ns/mnt", O_RDONLY | O_CLOEXEC, 0);
-    if (ns < 0 || sys_stat_at(fd, "", AT_EMPTY_PATH, STAT_MOUNT_UNIQUE, &st) < 0 || !(st.mask & STAT_MOUNT_UNIQUE) ||
+    if (ns < 0 || sys_stat_fd(fd, STAT_MOUNT_UNIQUE, &st) < 0 || !(st.mask & STAT_MOUNT_UNIQUE) ||
         sys_call(SYS_ioctl, ns, NAMESPACE_ID, &space, 0, 0, 0) < 0)
         return -ENOSYS;
     int no = mount_stat(space, st.mount, &said);
@@ -183,9 +134,9 @@ static int inside_asked(struct guard *g, int fd, const char *path, char inside[P
 static bool inside_read(struct guard *g, uint64_t id, const char *path, char inside[PLACE_PATH])
 {
     char *theirs = mountinfo(g->who->proc, "mountinfo"), *at = theirs;
-    struct line l;
+    struct proc_mount l;
     bool found = false;
-    while (at && !found && next_line(&at, &l)) {
+    while (at && !found && proc_next_mount(&at, &l)) {
         const char *rest = l.id == id ? nested_below(path, l.at) : NULL;
         found = rest && joined(inside, l.root, rest);
     }
@@ -236,8 +187,8 @@ static bool shown_ask(struct guard *g)
 static void shown_read(struct guard *g)
 {
     char *ours = mountinfo(g->host_proc, "self/mountinfo"), *at = ours;
-    struct line l;
-    while (at && next_line(&at, &l))
+    struct proc_mount l;
+    while (at && proc_next_mount(&at, &l))
         (void)shown_add(g, l.major, l.minor, l.root, l.at);
     free(ours);
 }
@@ -351,7 +302,7 @@ bool nested_is_map(const struct place *p, const struct object *o)
 {
     static const char *const names[] = {"uid_map", "gid_map", "projid_map", "setgroups"};
     struct sys_stat dir; /* the name is the kernel's: nothing is mounted over it */
-    if (!o->proc || o->magic || sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &dir) < 0 ||
+    if (!o->proc || o->magic || sys_stat_fd(p->dir, SYS_STAT_BASIC | SYS_STAT_MOUNT, &dir) < 0 ||
         dir.mount != o->st.mount || dir.major != o->st.major || dir.minor != o->st.minor)
         return false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -360,14 +311,21 @@ bool nested_is_map(const struct place *p, const struct object *o)
     return false;
 }
 
-int nested_root(struct guard *g)
+int caller_root(struct guard *g, bool *ret_ours)
 {
     struct sys_stat ours, theirs;
-    auto_fd int own = g->nested && !g->ours ? sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0) : -1;
-    auto_fd int root = own < 0 ? -1 : sys_openat(g->who->proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    if (root < 0 || sys_stat_at(own, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &ours) < 0 ||
-        sys_stat_at(root, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &theirs) < 0 ||
-        (ours.mount == theirs.mount && ours.inode == theirs.inode))
-        return -1;
+    auto_fd int own = sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    auto_fd int root = own < 0 ? own : sys_openat(g->who->proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (root < 0 || sys_stat_fd(own, SYS_STAT_BASIC | SYS_STAT_MOUNT, &ours) < 0 ||
+        sys_stat_fd(root, SYS_STAT_BASIC | SYS_STAT_MOUNT, &theirs) < 0)
+        return -EACCES;
+    *ret_ours = ours.mount == theirs.mount && ours.inode == theirs.inode;
     return take_fd(&root);
+}
+
+int nested_root(struct guard *g)
+{
+    bool ours = true;
+    auto_fd int root = g->nested && !g->ours ? caller_root(g, &ours) : -1;
+    return ours ? -1 : take_fd(&root);
 }

@@ -11,7 +11,6 @@
 #include "base/fd.h"
 #include "guard/inside.h"
 #include "sys/poll.h"
-#include "sys/process.h"
 
 enum { RELOADS_MAX = 16 };
 
@@ -33,14 +32,9 @@ void ptrace_hide(struct guard *g, bool hide)
 
 /* ---- file systems and mounts ---- */
 
-static uint64_t device_of(const struct sys_stat *st)
-{
-    return (uint64_t)st->major << 32 | st->minor;
-}
-
 enum file_system file_system_of(struct guard *g, int fd, const struct sys_stat *st)
 {
-    uint64_t device = device_of(st);
+    uint64_t device = sys_stat_device(st);
     /* In a nested namespace the number of a file system that was unmounted may be another's at once. */
     if (g->nested)
         g->n_devices = 0;

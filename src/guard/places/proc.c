@@ -15,7 +15,6 @@
  * another namespace shows the same numbers). Elsewhere the caller may have made the path with bind mounts; there it can
  * at most mean the caller itself, and then the file is opened in the guard's own directory of the caller.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <linux/magic.h>
 #include <sched.h>
@@ -24,7 +23,9 @@
 #include <string.h>
 #include "base/fd.h"
 #include "guard/inside.h"
+#include "match/proctext.h"
 #include "sys/caps.h"
+#include "sys/fd.h"
 #include "sys/process.h"
 
 /* ---- a separate process for one open ---- */
@@ -71,25 +72,30 @@ static void apart_run(void *arg)
     }
     if (no >= 0) { /* the descriptor table outlives this process: nothing may stay in it */
         const int fd = no;
-        no = (int)sys_call(SYS_dup3, fd, a->into, O_CLOEXEC, 0, 0, 0);
+        no = sys_dup3(fd, a->into, O_CLOEXEC);
         (void)sys_close(fd);
     }
     sys_exit(no < 0 ? -no : 0);
 }
 
 /* Without CLONE_VM, on purpose. The descriptor table is shared; its other user waits. */
-static int apart_wait(struct apart *a)
+int apart_wait(void (*run)(void *), void *arg, char *stack, size_t room)
 {
-    static _Alignas(16) char stack[16 << 10];
     int status;
     const struct sys_clone how = {
-        .flags = CLONE_VFORK | CLONE_FILES, .stack = (uint64_t)(uintptr_t)stack, .stack_size = sizeof stack};
-    int pid = sys_clone3_run(&how, apart_run, a);
+        .flags = CLONE_VFORK | CLONE_FILES, .stack = (uint64_t)(uintptr_t)stack, .stack_size = room};
+    int pid = sys_clone3_run(&how, run, arg);
     if (pid < 0)
         return pid;
     while (sys_wait4(pid, &status, (int)__WALL, NULL) == -EINTR)
         ;
     return WIFEXITED(status) ? -WEXITSTATUS(status) : -EACCES;
+}
+
+static int apart_begin(struct apart *a)
+{
+    static _Alignas(16) char stack[16 << 10];
+    return apart_wait(apart_run, a, stack, sizeof stack);
 }
 
 static int apart_open(struct apart *a)
@@ -98,35 +104,36 @@ static int apart_open(struct apart *a)
     if (into < 0)
         return into;
     a->into = into;
-    int no = apart_wait(a);
+    int no = apart_begin(a);
     return no < 0 ? no : take_fd(&into);
 }
 
-/* The caller's user namespace if it differs from ours, -1 if not; -errno in *ret_no. */
-static int caller_user(struct guard *g, int *ret_no)
+int space_of(struct guard *g, const char *name, int *ret)
 {
-    struct sys_stat ours, theirs;
-    *ret_no = 0;
-    if (!g->nested)
-        return -1;
-    auto_fd int user = sys_openat(g->who->proc, "ns/user", O_RDONLY | O_CLOEXEC, 0);
-    if (user < 0 || sys_stat_at(user, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &theirs) < 0 ||
-        sys_stat_at(g->host_proc, "self/ns/user", 0, SYS_STAT_BASIC, &ours) < 0)
-        *ret_no = -EACCES;
-    return *ret_no < 0 || ours.inode == theirs.inode ? -1 : take_fd(&user);
+    char theirs[16], ours[24];
+    struct sys_stat a, b;
+    (void)snprintf(theirs, sizeof theirs, "ns/%s", name);
+    (void)snprintf(ours, sizeof ours, "self/ns/%s", name);
+    *ret = -1;
+    auto_fd int fd = sys_openat(g->who->proc, theirs, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0 || sys_stat_fd(fd, SYS_STAT_BASIC, &a) < 0 || sys_stat_at(g->host_proc, ours, 0, SYS_STAT_BASIC, &b) < 0)
+        return -EACCES;
+    if (a.inode != b.inode)
+        *ret = take_fd(&fd);
+    return 0;
 }
 
 static int open_apart(struct guard *g, struct apart a)
 {
-    int no;
-    auto_fd int user = caller_user(g, &no);
+    auto_fd int user = -1;
+    const int no = g->nested ? space_of(g, "user", &user) : 0;
     if (no < 0 || (a.whole && user < 0))
         return no < 0 ? no : -ENOENT;
     if (user >= 0 && !a.whole && target_caps(g, &a.caps) < 0)
         return -EACCES;
     a.g = g;
     a.user = user;
-    return a.reads ? apart_wait(&a) : apart_open(&a);
+    return a.reads ? apart_begin(&a) : apart_open(&a);
 }
 
 int proc_open_whole(struct guard *g, const struct object *o, int flags)
@@ -135,20 +142,6 @@ int proc_open_whole(struct guard *g, const struct object *o, int flags)
 }
 
 /* ---- owners of files ---- */
-
-/* Files that every process may read for every other, ptrace(2) or not. */
-static bool is_public(struct str name)
-{
-    static const char *const names[] = {
-        "status",     "stat",       "statm",     "comm",     "cmdline",   "mountinfo",     "mounts",
-        "mountstats", "cgroup",     "limits",    "oom_adj",  "oom_score", "oom_score_adj", "uid_map",
-        "gid_map",    "projid_map", "setgroups", "loginuid", "sessionid", "sched",         "schedstat",
-        "cpuset",     "net",        "task",      "attr",     "autogroup"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (str_is(name, names[i]))
-            return true;
-    return false;
-}
 
 /* The device of the box's /proc; 0: it has none. */
 static uint64_t box_proc(struct guard *g)
@@ -159,32 +152,15 @@ static uint64_t box_proc(struct guard *g)
         return g->proc_device;
     auto_fd int fd = sys_openat(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd >= 0 && sys_fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC &&
-        sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) == 0)
-        g->proc_device = (uint64_t)st.major << 32 | st.minor;
+        sys_stat_fd(fd, SYS_STAT_BASIC, &st) == 0)
+        g->proc_device = sys_stat_device(&st);
     g->proc_known = true;
     return g->proc_device;
 }
 
 bool proc_is_box(struct guard *g, const struct sys_stat *st)
 {
-    return box_proc(g) == ((uint64_t)st->major << 32 | st->minor);
-}
-
-/* The number after "/proc/", 0 if none; *ret_rest is what follows it. */
-static int number_of(struct str path, struct str *ret_rest)
-{
-    long n = 0;
-    *ret_rest = (struct str){0};
-    if (!str_starts(path, STR("/proc/")))
-        return 0;
-    struct str rest = str_skip(path, 6), word = str_until(&rest, '/');
-    for (size_t i = 0; i < word.n; i++) {
-        if (!isdigit((unsigned char)word.p[i]) || n > INT_MAX / 16)
-            return 0;
-        n = n * 10 + word.p[i] - '0';
-    }
-    *ret_rest = rest;
-    return (int)n;
+    return box_proc(g) == sys_stat_device(st);
 }
 
 static bool is_callers(struct guard *g, int box_number)
@@ -221,13 +197,9 @@ static bool is_pinfold(const struct guard *g, int number)
 /* Whether the caller traces the process of this directory, according to the directory itself, in the box's numbers. */
 static bool is_traced(struct guard *g, int dir)
 {
-    char text[4096];
-    struct target *t = g->who;
-    auto_fd int fd = sys_openat(dir, "status", O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
-    text[n > 0 ? n : 0] = 0;
-    const char *tracer = strstr(text, "\nTracerPid:\t");
-    long number = tracer ? strtol(tracer + 12, NULL, 10) : 0;
+    bool stopped;
+    const struct target *t = g->who;
+    const int32_t number = stopped_by(dir, &stopped);
     return number > 0 && (number == t->box_tgid || number == t->box_tid) && !running_closed(g, dir);
 }
 
@@ -236,14 +208,13 @@ enum proc_way proc_way(struct guard *g, const struct place *p, const struct obje
     struct sys_stat dir;
     const bool writes = (flags & O_ACCMODE) != O_RDONLY;
     /* Whether the last component is the kernel's name for the file, so that nothing is mounted over it. */
-    const bool named = p->dir >= 0 && !o->magic &&
-                       sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &dir) == 0 &&
+    const bool named = p->dir >= 0 && !o->magic && sys_stat_fd(p->dir, SYS_STAT_BASIC | SYS_STAT_MOUNT, &dir) == 0 &&
                        dir.mount == o->st.mount && dir.major == o->st.major && dir.minor == o->st.minor;
     struct str name = named ? (struct str){p->name, p->name_n} : (struct str){0}, rest;
     if (!proc_is_box(g, &o->st) || !(o->placed || mount_ours(g, o->st.mount)))
-        return S_ISDIR(o->st.mode) || (!writes && is_public(name)) ? PROC_HERE : PROC_APART;
+        return S_ISDIR(o->st.mode) || (!writes && proc_is_public(name)) ? PROC_HERE : PROC_APART;
     struct str path = object_path(o);
-    int number = number_of(path, &rest);
+    int number = proc_path_number(path, &rest);
     if (!number)
         return str_starts(path, STR("/proc/")) || str_is(path, "/proc") ? PROC_HERE : PROC_APART;
     if (is_callers(g, number))
@@ -253,7 +224,7 @@ enum proc_way proc_way(struct guard *g, const struct place *p, const struct obje
         (void)str_until(&rest, '/');
         first = str_until(&rest, '/');
     }
-    if (!first.n || is_public(first))
+    if (!first.n || proc_is_public(first))
         return is_pinfold(g, number) && writes ? PROC_APART : PROC_HERE;
     if (str_is(first, "mem")) /* for its tracer; the guard is an ancestor of all */
         return named && str_is(name, "mem") && is_traced(g, p->dir) ? PROC_HERE : PROC_CLOSED;
@@ -312,7 +283,7 @@ static int whose_directory(struct guard *g, int dir, struct whose *w)
 {
     struct sys_stat st;
     struct str rest;
-    int no = g->ours ? -EACCES : sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
+    int no = g->ours ? -EACCES : sys_stat_fd(dir, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
     if (no < 0 || path_of(g, dir, w->path, &w->n) < 0)
         return -EACCES;
     w->ours = mount_ours(g, st.mount);
@@ -321,7 +292,7 @@ static int whose_directory(struct guard *g, int dir, struct whose *w)
     if (!w->ours && w->same && nested_path(g, dir, &st, w->path, &w->n) < 0)
         return -EACCES;
     w->path[w->n] = 0;
-    w->number = w->same ? number_of((struct str){w->path, w->n}, &rest) : 0;
+    w->number = w->same ? proc_path_number((struct str){w->path, w->n}, &rest) : 0;
     w->own = w->same ? w->number && is_callers(g, w->number) : may_be_caller(g, w->path);
     return 0;
 }
@@ -349,7 +320,7 @@ int magic_open(struct guard *g, int dir, const char *name, int flags, bool *ret_
 
 long link_apart(struct guard *g, int dir, const char *name, char text[PATH_MAX])
 {
-    int ends[2], no = (int)sys_call(SYS_pipe2, ends, O_CLOEXEC | O_NONBLOCK, 0, 0, 0, 0);
+    int ends[2], no = sys_pipe(ends, O_CLOEXEC | O_NONBLOCK);
     if (no < 0)
         return no;
     auto_fd int from = ends[0];
@@ -383,7 +354,7 @@ long descriptor_read(struct guard *g, const struct place *p, char text[PATH_MAX]
     char room[12];
     struct whose w;
     struct sys_stat st;
-    if (p->slash || sys_stat_at(place_seen(p), "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0 ||
+    if (p->slash || sys_stat_fd(place_seen(p), SYS_STAT_BASIC, &st) < 0 ||
         file_system_of(g, place_seen(p), &st) != FS_PROC || whose_directory(g, place_seen(p), &w) < 0)
         return -EACCES;
     auto_fd int root = nested_root(g);

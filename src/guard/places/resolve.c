@@ -15,13 +15,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 #include "base/fd.h"
 #include "guard/inside.h"
 #include "sys/process.h"
 
 #define LINKS_MAX 40 /* MAXSYMLINKS of the kernel */
 #define OPEN_DIR  (O_PATH | O_DIRECTORY | O_CLOEXEC)
+
+int open_in_box(struct str path, int flags)
+{
+    char name[PLACE_PATH + 64];
+    if (path.n >= sizeof name)
+        return -ENAMETOOLONG;
+    memcpy(name, path.p, path.n);
+    name[path.n] = 0;
+    return sys_openat2(AT_FDCWD, path.n ? name : "/", (uint64_t)flags | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+}
 
 /* ---- canonical paths ---- */
 
@@ -48,10 +57,8 @@ static int place_own(struct place *p, const struct sys_stat *st)
     p->frozen = fs.f_flags & 1; /* ST_RDONLY */
     if (p->frozen)
         return 0;
-    auto_fd int own =
-        sys_openat2(AT_FDCWD, p->dir_n ? p->path : "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
-    if (own < 0 || sys_stat_at(own, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &there) < 0 || there.inode != st->inode ||
-        there.major != st->major || there.minor != st->minor)
+    auto_fd int own = open_in_box((struct str){p->path, p->dir_n}, O_PATH | O_DIRECTORY);
+    if (own < 0 || sys_stat_fd(own, SYS_STAT_BASIC, &there) < 0 || !sys_same(&there, st))
         return -EACCES;
     p->seen = p->dir;
     p->dir = take_fd(&own);
@@ -83,7 +90,7 @@ static int directory_path(struct guard *g, struct place *p)
     struct sys_stat st;
     if (reached_path(g, p))
         return 0;
-    int no = sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
+    int no = sys_stat_fd(p->dir, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
     if (no < 0)
         return no;
     if (mount_ours(g, st.mount)) {
@@ -99,21 +106,6 @@ static int directory_path(struct guard *g, struct place *p)
         no = place_own(p, &st);
     }
     return no < 0 ? no : 0;
-}
-
-/* Whether text without links would be a canonical path: absolute, no ".", "..", "//". */
-static bool clean_absolute(const char *p, size_t n)
-{
-    if (n == 0 || p[0] != '/' || (n > 1 && p[n - 1] == '/'))
-        return false;
-    for (size_t i = 0; i + 1 < n; i++) {
-        if (p[i] != '/')
-            continue;
-        if (p[i + 1] == '/' || (p[i + 1] == '.' && (i + 2 == n || p[i + 2] == '/' ||
-                                                    (p[i + 2] == '.' && (i + 3 == n || p[i + 3] == '/')))))
-            return false;
-    }
-    return true;
 }
 
 /* ---- walking by component ---- */
@@ -174,7 +166,7 @@ long proc_link(struct guard *g, int dir, const char *name, int link, char *text,
     if (g->ours)
         return -EACCES; /* unknown whose */
     /* PROC_ROOT_INO: the root of a proc file system is inode 1. */
-    if (sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) == 0 && st.inode == 1) {
+    if (sys_stat_fd(dir, SYS_STAT_BASIC, &st) == 0 && st.inode == 1) {
         long n = proc_self(g, &st, name, text, room);
         if (n)
             return n;
@@ -195,7 +187,7 @@ static int walk_step(struct walk *w, const char *name)
     if (fd < 0)
         return fd;
     auto_fd int owned = fd;
-    int no = sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    int no = sys_stat_fd(fd, SYS_STAT_BASIC, &st);
     if (no < 0)
         return no;
     if (S_ISLNK(st.mode)) {
@@ -412,8 +404,8 @@ static int place_from(struct guard *g, int base, int dir_fd, const char *text, s
     if (ret->dir < 0)
         return ret->dir;
     if (no == 0)
-        no = absolute && plain && clean_absolute(g->walk, from) ? place_name(g, ret, g->walk, from)
-                                                                : place_name(g, ret, NULL, 0);
+        no = absolute && plain && path_is_clean((struct str){g->walk, from}) ? place_name(g, ret, g->walk, from)
+                                                                             : place_name(g, ret, NULL, 0);
     if (no < 0)
         place_drop(ret);
     return no;
@@ -449,7 +441,7 @@ void object_drop(struct object *o)
 
 static int object_stat(struct guard *g, struct object *o)
 {
-    int no = sys_stat_at(o->fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_BORN | SYS_STAT_MOUNT, &o->st);
+    int no = sys_stat_fd(o->fd, SYS_STAT_BASIC | SYS_STAT_BORN | SYS_STAT_MOUNT, &o->st);
     if (no == 0)
         o->proc = file_system_of(g, o->fd, &o->st) == FS_PROC;
     return no;
@@ -494,12 +486,11 @@ int object_of_fd(struct guard *g, int fd, struct object *ret)
 static int link_allowed(struct place *p, const struct sys_stat *link)
 {
     struct sys_stat dir;
-    if (sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &dir) < 0)
+    if (sys_stat_fd(p->dir, SYS_STAT_BASIC, &dir) < 0)
         return 0;
     if ((dir.mode & (S_ISVTX | S_IWOTH)) != (S_ISVTX | S_IWOTH) || dir.uid == link->uid)
         return 0;
-    long uid = sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
-    return uid == (long)link->uid ? 0 : -EACCES;
+    return sys_geteuid() == link->uid ? 0 : -EACCES;
 }
 
 int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *links)
@@ -512,16 +503,14 @@ int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *li
     const struct rule *rule = link_hidden(g, object_path(o));
     if (rule)
         return deny(g, DENIAL_READ, rule, object_path(o), "a hidden name");
-    char text[PATH_MAX], name[NAME_MAX + 1];
-    memcpy(name, p->name, p->name_n);
-    name[p->name_n] = 0;
-    long n =
-        o->proc ? proc_link(g, p->dir, name, o->fd, text, sizeof text) : sys_readlinkat(o->fd, "", text, sizeof text);
+    char text[PATH_MAX];
+    long n = o->proc ? proc_link(g, p->dir, place_bare(p), o->fd, text, sizeof text)
+                     : sys_readlinkat(o->fd, "", text, sizeof text);
     if (n < 0)
         return (int)n;
     if (n == 0 && o->proc) {
         bool writes;
-        int fd = magic_open(g, p->dir, name, O_PATH | O_CLOEXEC, &writes);
+        int fd = magic_open(g, p->dir, place_bare(p), O_PATH | O_CLOEXEC, &writes);
         if (fd < 0)
             return fd;
         object_drop(o);
@@ -557,29 +546,22 @@ static bool mounted_over(struct guard *g, int dir, const struct sys_stat *st)
 {
     struct sys_stat at;
     return g->nested && !mount_ours(g, st->mount) &&
-           (sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &at) < 0 || at.mount != st->mount);
+           (sys_stat_fd(dir, SYS_STAT_MOUNT, &at) < 0 || at.mount != st->mount);
 }
 
 bool place_mounted(struct guard *g, const struct place *p)
 {
     struct sys_stat st;
-    char name[NAME_MAX + 2];
-    memcpy(name, p->name, p->name_n);
-    name[p->name_n] = 0;
     return g->nested &&
-           sys_stat_at(place_seen(p), name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 &&
+           sys_stat_at(place_seen(p), place_bare(p), AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 &&
            mounted_over(g, place_seen(p), &st);
 }
 
 /* Opens the last component by a name without a slash, so that a link itself can be examined. */
 static int object_at(struct guard *g, const struct place *p, struct object *ret)
 {
-    char name[NAME_MAX + 2] = "."; /* for the root: "/" would be ours */
+    const char *name = p->name_n ? place_bare(p) : "."; /* for the root: "/" would be ours */
     const int dir = place_seen(p);
-    if (p->name_n) {
-        memcpy(name, p->name, p->name_n);
-        name[p->name_n] = 0;
-    }
     *ret = (struct object){.fd = sys_openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0)};
     if (ret->fd < 0)
         return ret->fd;
@@ -628,7 +610,6 @@ bool object_leads(const struct object *o)
     if (!o->n)
         return false;
     auto_fd int fd = sys_openat2(AT_FDCWD, o->path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
-    return fd >= 0 && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 &&
-           st.inode == o->st.inode && st.major == o->st.major && st.minor == o->st.minor &&
+    return fd >= 0 && sys_stat_fd(fd, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 && sys_same(&st, &o->st) &&
            (st.mask & SYS_STAT_MOUNT) && st.mount == o->st.mount;
 }

@@ -6,23 +6,13 @@
  */
 #include <errno.h>
 #include <linux/sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include "base/fd.h"
 #include "guard/inside.h"
+#include "match/proctext.h"
+#include "sys/fd.h"
 #include "sys/process.h"
-
-char *decimal(char room[12], int number)
-{
-    char *p = room + 11;
-    unsigned n = (unsigned)number;
-    *p = 0;
-    do
-        *--p = (char)('0' + n % 10);
-    while (n /= 10);
-    return p;
-}
 
 #define MOST_PATHS 256 /* bytes that hold most of them */
 
@@ -101,62 +91,25 @@ int target_valid(struct guard *g)
     return sys_notify_valid(g->notify, g->n.id);
 }
 
-/* The number after `label` in a status text, -1 without one; `last`: the last one on the line. */
-static long status_number(const char *text, const char *label, int base, bool last)
-{
-    const char *p = strstr(text, label);
-    if (!p)
-        return -1;
-    p += strlen(label);
-    long value = -1;
-    while (*p && *p != '\n') {
-        char *end;
-        long one = strtol(p, &end, base);
-        if (end == p)
-            break;
-        value = one;
-        p = end;
-        if (!last)
-            break;
-    }
-    return value;
-}
-
-/* The second number after `label`, that of the next pid namespace below ours; the first if there is only one. */
-static long status_inner(const char *text, const char *label)
-{
-    const char *p = strstr(text, label);
-    if (!p)
-        return -1;
-    char *end, *end2;
-    long outer = strtol(p + strlen(label), &end, 10), inner = 0;
-    if (*end == '\t')
-        inner = strtol(end, &end2, 10);
-    return inner > 0 ? inner : outer;
-}
-
 int target_status(struct guard *g, struct target *t)
 {
     char text[4096];
     table_lock(g->shared);
     uint64_t when = g->shared->clock;
     table_unlock(g->shared);
-    auto_fd int fd = sys_openat(t->proc, "status", O_RDONLY | O_CLOEXEC, 0);
-    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
-    if (n <= 0)
+    if (sys_read_text(t->proc, "status", text, sizeof text) <= 0)
         return -ESRCH;
-    text[n] = 0;
-    long tgid = status_number(text, "\nTgid:\t", 10, false), mask = status_number(text, "\nUmask:\t", 8, false);
+    const long tgid = proc_number(text, "\nTgid:\t", 10), mask = proc_number(text, "\nUmask:\t", 8);
     if (tgid <= 0)
         return -ESRCH;
     t->tgid = (pid_t)tgid;
     t->umask = mask < 0 ? 022 : (uint32_t)mask;
     t->umask_when = when;
-    t->tracer = (pid_t)status_number(text, "\nTracerPid:\t", 10, false);
-    t->box_tid = (pid_t)(g->proc_has_us ? t->tid : status_inner(text, "\nNSpid:\t"));
-    t->box_tgid = (pid_t)(g->proc_has_us ? t->tgid : status_inner(text, "\nNStgid:\t"));
-    t->own_tid = (pid_t)status_number(text, "\nNSpid:\t", 10, true);
-    t->own_tgid = (pid_t)status_number(text, "\nNStgid:\t", 10, true);
+    t->tracer = (pid_t)proc_number(text, "\nTracerPid:\t", 10);
+    t->box_tid = (pid_t)(g->proc_has_us ? t->tid : proc_second_number(text, "\nNSpid:\t"));
+    t->box_tgid = (pid_t)(g->proc_has_us ? t->tgid : proc_second_number(text, "\nNStgid:\t"));
+    t->own_tid = (pid_t)proc_last_number(text, "\nNSpid:\t");
+    t->own_tgid = (pid_t)proc_last_number(text, "\nNStgid:\t");
     return 0;
 }
 
@@ -170,26 +123,43 @@ uint32_t target_line(struct guard *g, char to[DENIAL_ARGV])
 uint32_t target_session(struct guard *g)
 {
     char text[4096];
-    auto_fd int fd = sys_openat(g->who->proc, "status", O_RDONLY | O_CLOEXEC, 0);
-    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
-    text[n > 0 ? n : 0] = 0;
+    (void)sys_read_text(g->who->proc, "status", text, sizeof text);
     /* pid 1 is in a pid namespace that the builder created */
     bool below = g->plan->namespaces & ~g->plan->outer & CLONE_NEWPID;
-    long id = below ? status_inner(text, "\nNSsid:\t") : status_number(text, "\nNSsid:\t", 10, false);
+    long id = below ? proc_second_number(text, "\nNSsid:\t") : proc_number(text, "\nNSsid:\t", 10);
     return id > 0 ? (uint32_t)id : 0;
 }
+
+#define CAPABILITIES "\nCapEff:\t"
 
 int target_caps(struct guard *g, uint64_t *ret)
 {
     char text[4096];
-    auto_fd int fd = sys_openat(g->who->proc, "status", O_RDONLY | O_CLOEXEC, 0);
-    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
+    (void)sys_read_text(g->who->proc, "status", text, sizeof text);
+    *ret = proc_set(text, CAPABILITIES);
+    return strstr(text, CAPABILITIES) ? 0 : -ESRCH;
+}
+
+uint64_t signals_waiting(int dir, const char *status)
+{
+    char text[4096];
+    if (sys_read_text(dir, status, text, sizeof text) <= 0)
+        return ~0ull;
+    return (proc_set(text, "\nSigPnd:\t") | proc_set(text, "\nShdPnd:\t")) & ~proc_set(text, "\nSigBlk:\t");
+}
+
+int32_t stopped_by(int proc, bool *ret_stopped)
+{
+    char text[4096];
+    /* Nothing that somebody has mounted over it. */
+    const uint64_t own = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS;
+    own_fd int fd = sys_openat2(proc, "status", O_RDONLY | O_CLOEXEC, 0, own);
+    if (fd == -ENOSYS) /* in another box, whose guard has none */
+        fd = sys_openat(proc, "status", O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+    const long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
     text[n > 0 ? n : 0] = 0;
-    const char *p = strstr(text, "\nCapEff:\t");
-    if (!p)
-        return -ESRCH;
-    *ret = strtoull(p + 9, NULL, 16);
-    return 0;
+    *ret_stopped = strstr(text, "\nState:\tt");
+    return (int32_t)proc_number(text, "\nTracerPid:\t", 10);
 }
 
 /* The slot of a process's umask, used or free. */
@@ -248,11 +218,9 @@ int pid_of_init(const struct guard *g)
 {
     char name[40], text[512];
     (void)snprintf(name, sizeof name, "self/fdinfo/%d", g->init_pidfd);
-    auto_fd int fd = sys_openat(g->host_proc, name, O_RDONLY | O_CLOEXEC, 0);
-    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
-    text[n > 0 ? n : 0] = 0;
-    const char *pid = strstr(text, "\nPid:\t");
-    return pid ? (int)strtol(pid + 6, NULL, 10) : 1;
+    (void)sys_read_text(g->host_proc, name, text, sizeof text);
+    const long pid = proc_number(text, "\nPid:\t", 10);
+    return strstr(text, "\nPid:\t") ? (int)pid : 1;
 }
 
 extern const char __executable_start, _end; /* of this program, set by the linker */

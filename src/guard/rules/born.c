@@ -4,9 +4,15 @@
 
 /* ---- objects created in this box ---- */
 
-static struct born born_of(const struct sys_stat *st)
+struct born born_of(const struct sys_stat *st)
 {
-    return (struct born){(uint64_t)st->major << 32 | st->minor, st->inode, st->born.seconds, st->born.nanoseconds};
+    return (struct born){sys_stat_device(st), st->inode, st->born.seconds, st->born.nanoseconds};
+}
+
+bool born_same(const struct born *a, const struct born *b)
+{
+    return a->inode == b->inode && a->device == b->device && a->seconds == b->seconds &&
+           a->nanoseconds == b->nanoseconds;
 }
 
 void born_add(struct guard *g, const struct sys_stat *st)
@@ -18,14 +24,11 @@ void born_add(struct guard *g, const struct sys_stat *st)
 
 bool born_has(struct guard *g, const struct sys_stat *st)
 {
-    struct born b = born_of(st);
+    const struct born b = born_of(st);
     bool found = false;
     table_lock(g->shared);
-    for (uint32_t i = 0; !found && i < BORN_MAX && i < g->shared->born_at; i++) {
-        const struct born *one = &g->shared->born[i];
-        found = one->device == b.device && one->inode == b.inode && one->seconds == b.seconds &&
-                one->nanoseconds == b.nanoseconds;
-    }
+    for (uint32_t i = 0; !found && i < BORN_MAX && i < g->shared->born_at; i++)
+        found = born_same(&g->shared->born[i], &b);
     table_unlock(g->shared);
     return found;
 }

@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/fd.h"
 #include "git/gitconfig.h"
 #include "guard/inside.h"
 #include "protocol/moves.h"
@@ -56,14 +55,6 @@ int branches_leave(struct guard *g, struct str path, bool directory)
 
 /* ---- what would move ---- */
 
-static bool is_plain(struct str ref)
-{
-    for (size_t i = 0; i < ref.n; i++)
-        if ((unsigned char)ref.p[i] <= ' ' || ref.p[i] == 0x7f)
-            return false;
-    return true;
-}
-
 static void put_move(struct buf *lines, struct str ref, struct str id)
 {
     buf_str(lines, ref);
@@ -87,22 +78,6 @@ static bool is_loose_there(int dir, struct str ref, struct str id)
     return n > 0 && gitref_loose((struct str){text, (size_t)n}, &there) && str_eq(there, id);
 }
 
-/* The entry of this name, or one behind it: both files are sorted, and what is not found is asked about. */
-static bool is_packed_there(struct str *old, struct str ref, struct str id)
-{
-    struct str rest = *old, old_id, name;
-    while (gitref_entry(&rest, false, &old_id, &name) > 0) {
-        const size_t n = name.n < ref.n ? name.n : ref.n;
-        const int order = memcmp(name.p, ref.p, n);
-        if (order == 0 && name.n == ref.n)
-            return str_eq(old_id, id);
-        if (order > 0 || (order == 0 && name.n > ref.n))
-            return false;
-        *old = rest;
-    }
-    return false;
-}
-
 /* Every entry of a protected branch counts, wherever in the file: git searches it by halves. NULL, or why it is no packed-refs. */
 static const char *collect_packed(struct guard *g, int dir, const struct rule *of, struct str text, struct str old,
                                   struct buf *lines)
@@ -112,7 +87,7 @@ static const char *collect_packed(struct guard *g, int dir, const struct rule *o
     if (str_starts(old, STR("#")))
         (void)str_until(&old, '\n');
     for (bool begins = true; (more = gitref_entry(&text, begins, &id, &ref)) > 0; begins = false)
-        if (rules_branch(&g->rules, of, ref) && !is_packed_there(&old, ref, id) && !is_loose_there(dir, ref, id))
+        if (rules_branch(&g->rules, of, ref) && !gitref_packed_is(&old, ref, id) && !is_loose_there(dir, ref, id))
             put_move(lines, ref, id);
     return more < 0 ? "packed-refs in a form that git does not write" : NULL;
 }
@@ -168,7 +143,7 @@ static int put_refs(struct guard *g, const struct place *from, const struct plac
         why = collect_packed(g, to->dir, rule, text, (struct str){old, old_n}, &lines);
     } else if (!gitref_loose(text, &id)) {
         why = "a protected branch must be the id of a commit, not a symbolic name for another branch";
-    } else if (!is_plain(ref)) {
+    } else if (!gitref_is_plain(ref)) {
         why = "a name with white space or control characters";
     } else {
         put_loose(&out, id);
@@ -208,22 +183,11 @@ int branches_arrive(struct guard *g, const struct place *from, const struct plac
 
 /* ---- asking ---- */
 
-static uint64_t signals_in(const char *status, const char *label)
-{
-    const char *at = strstr(status, label);
-    return at ? strtoull(at + strlen(label), NULL, 16) : 0;
-}
-
 /* Whether somebody wants the caller to end, by a signal that it gets once it has its answer. */
 static bool is_interrupted(struct guard *g)
 {
     const uint64_t ends = 1ull << (SIGINT - 1) | 1ull << (SIGTERM - 1) | 1ull << (SIGQUIT - 1) | 1ull << (SIGHUP - 1);
-    char status[4096];
-    own_fd int fd = sys_openat(g->who->proc, "status", O_RDONLY | O_CLOEXEC, 0);
-    const long n = fd < 0 ? fd : sys_read(fd, status, sizeof status - 1);
-    status[n > 0 ? n : 0] = 0;
-    return (signals_in(status, "\nSigPnd:") | signals_in(status, "\nShdPnd:")) & ~signals_in(status, "\nSigBlk:") &
-           ends;
+    return signals_waiting(g->who->proc, "status") & ends;
 }
 
 /* Waits as long as the caller does: hooks take their time. */
@@ -245,18 +209,8 @@ static int wait_answer(struct guard *g, int own, struct moves_answer *ret)
 
 static int ask_checker(struct guard *g, struct moves_answer *ret)
 {
-    const struct frame f = {.kind = FRAME_MOVES};
-    int ends[2];
-    int no = g->report < 0 ? -EPIPE : sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
-    if (no < 0)
-        return no;
-    own_fd int own = ends[0];
-    int theirs = ends[1];
-    if (sys_send(own, g->wanted.lines, g->wanted.n, MSG_DONTWAIT | MSG_NOSIGNAL) != (long)g->wanted.n ||
-        sys_send_fd(g->report, &f, sizeof f, theirs, MSG_DONTWAIT) != sizeof f)
-        no = -EPIPE;
-    theirs = sys_shut(theirs); /* its end is the checker's, or the end of waiting */
-    return no < 0 ? no : wait_answer(g, own, ret);
+    own_fd int own = report_pair(g, FRAME_MOVES, g->wanted.lines, g->wanted.n, -1);
+    return own < 0 ? own : wait_answer(g, own, ret);
 }
 
 int branches_ask(struct guard *g)

@@ -6,15 +6,15 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/fd.h"
 #include "guard/inside.h"
-#include "protocol/guard_table.h"
 #include "protocol/moves.h"
+#include "sys/fd.h"
 #include "sys/socket.h"
 
 #define DENIAL_BURST 256u
 #define DENIAL_RATE  64u /* per second */
 
-/* Whether one more may be sent now, and how many were dropped since the last. */
 bool denial_passes(struct shared *s, struct bucket *b, uint32_t *ret_dropped)
 {
     table_lock(s);
@@ -67,6 +67,20 @@ static void report(struct guard *g, uint32_t kind, struct bucket *b, enum denial
         b->dropped += dropped + 1;
         table_unlock(g->shared);
     }
+}
+
+int report_pair(struct guard *g, uint32_t kind, const void *first, size_t n, int fd)
+{
+    const struct frame f = {.kind = kind};
+    int ends[2];
+    const int no = g->report < 0 ? -EPIPE : sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
+    if (no < 0)
+        return no;
+    auto_fd int own = ends[0], theirs = ends[1]; /* theirs, once closed here: pinfold's, or the end of waiting */
+    if ((n && sys_send_fd(own, first, n, fd, MSG_DONTWAIT) != (long)n) ||
+        sys_send_fd(g->report, &f, sizeof f, theirs, MSG_DONTWAIT) != sizeof f)
+        return -EPIPE;
+    return take_fd(&own);
 }
 
 int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why)

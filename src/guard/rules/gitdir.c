@@ -22,10 +22,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/inotify.h>
 #include <time.h>
-#include <sys/mman.h>
 #include "base/fd.h"
 #include "git/gitconfig.h"
 #include "guard/inside.h"
@@ -41,20 +39,12 @@ bool git_hooks_inert(int dir, const char *name)
     if (fd < 0)
         return fd == -ENOENT;
     _Alignas(8) char records[8192];
-    for (unsigned seen = 0;;) {
-        long n = sys_getdents64(fd, records, sizeof records);
-        if (n <= 0)
-            return n == 0;
-        for (long at = 0; at < n;) {
-            const struct sys_dirent *r = (const void *)(records + at);
-            struct str entry = str_of(r->name);
-            if (!str_is(entry, ".") && !str_is(entry, "..") && !str_ends(entry, STR(".sample")))
-                return false;
-            if (++seen > HOOKS_MAX)
-                return false;
-            at += r->reclen;
-        }
-    }
+    struct sys_entries entries = SYS_ENTRIES(fd, records);
+    unsigned seen = 0;
+    for (const struct sys_dirent *d; (d = sys_next_entry(&entries));)
+        if (!str_ends(str_of(d->name), STR(".sample")) || ++seen > HOOKS_MAX)
+            return false;
+    return entries.no == 0;
 }
 
 void guard_temp_name(const struct guard *g, char text[64])
@@ -70,20 +60,16 @@ static int move_entries(int from, int to)
 {
     _Alignas(8) char records[8192];
     auto_fd int list = sys_openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    struct sys_entries entries = SYS_ENTRIES(list, records);
     unsigned seen = 0;
-    long n = list;
-    while (n >= 0 && (n = sys_getdents64(list, records, sizeof records)) > 0) {
-        for (long at = 0; at < n;) {
-            const struct sys_dirent *r = (const void *)(records + at);
-            at += r->reclen;
-            if (str_is(str_of(r->name), ".") || str_is(str_of(r->name), ".."))
-                continue;
-            int no = ++seen > HOOKS_MAX ? -EACCES : sys_rename_new(from, r->name, to, r->name);
-            if (no < 0)
-                return no;
-        }
+    if (list < 0)
+        return list;
+    for (const struct sys_dirent *d; (d = sys_next_entry(&entries));) {
+        const int no = ++seen > HOOKS_MAX ? -EACCES : sys_rename_new(from, d->name, to, d->name);
+        if (no < 0)
+            return no;
     }
-    return (int)n;
+    return entries.no;
 }
 
 /* Replaces the open directory `old`, which has the name, by `fresh`, which has a name of the guard's. */
@@ -91,7 +77,7 @@ static int renew_from(int dir, const char *name, int old, const char *temp)
 {
     struct sys_stat st;
     auto_fd int fresh = sys_openat(dir, temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    int no = fresh < 0 ? fresh : sys_stat_at(old, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    int no = fresh < 0 ? fresh : sys_stat_fd(old, SYS_STAT_BASIC, &st);
     if (no == 0)
         no = move_entries(old, fresh);
     if (no == 0 && !git_hooks_inert(dir, temp))
@@ -149,20 +135,6 @@ bool git_config_inert(struct guard *g, int dir, const char *name, struct str pat
     return inert;
 }
 
-static int write_all(int fd, const char *bytes, size_t n)
-{
-    while (n) {
-        long done = sys_write(fd, bytes, n);
-        if (done == -EINTR)
-            continue;
-        if (done <= 0)
-            return done < 0 ? (int)done : -EIO;
-        bytes += done;
-        n -= (size_t)done;
-    }
-    return 0;
-}
-
 /* Writes a new file beside `name` with these bytes and this mode and time (by which git tells what may have changed since an
    index was written), then puts it in place. */
 static int put_in_place(struct guard *g, int dir, const char *name, struct str bytes, const struct sys_stat *like,
@@ -173,7 +145,7 @@ static int put_in_place(struct guard *g, int dir, const char *name, struct str b
     auto_fd int fd = sys_openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return fd;
-    int no = write_all(fd, bytes.p, bytes.n);
+    int no = sys_write_all(fd, bytes.p, bytes.n);
     if (no == 0)
         no = sys_fchmod(fd, like->mode & 0777);
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
@@ -232,7 +204,7 @@ static int judge_text(struct guard *g, const struct gitconfig_ask *ask, struct b
 /* Writes into an empty file that nobody else has open. */
 static int fill(int fd, struct str bytes, unsigned mode)
 {
-    int no = write_all(fd, bytes.p, bytes.n);
+    int no = sys_write_all(fd, bytes.p, bytes.n);
     return no < 0 ? no : sys_fchmod(fd, mode & 0777);
 }
 
@@ -246,7 +218,7 @@ static int judge_and_put(struct guard *g, int source, const struct place *to, co
     const enum gitconfig_kind kind = gitconfig_kind_of(place_path(to));
     /* An index is judged by itself. */
     auto_fd int old = stand_in >= 0 || kind == GITCONFIG_INDEX ? -ENOENT : git_text_open(to->dir, to->name);
-    int no = sys_stat_at(source, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    int no = sys_stat_fd(source, SYS_STAT_BASIC, &st);
     if (no == 0)
         no = git_text_read(source, kind, &new_bytes, &new_n);
     if (no == -EINVAL || no == -EFBIG)
@@ -288,9 +260,8 @@ int git_config_adopt(struct guard *g, int dir, const char *name, struct str dire
     buf_char(&path, '/');
     buf_text(&path, name);
     struct gitconfig_ask ask = {.kind = gitconfig_kind_of(buf_view(&path)), .directory = directory};
-    int no = !buf_ok(&path) || git_text_read(fd, ask.kind, &bytes, &n) < 0
-                 ? -EACCES
-                 : sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    int no =
+        !buf_ok(&path) || git_text_read(fd, ask.kind, &bytes, &n) < 0 ? -EACCES : sys_stat_fd(fd, SYS_STAT_BASIC, &st);
     ask.root = rules_root(&g->rules, buf_view(&path));
     ask.new_text = (struct str){bytes, n};
     if (no == 0 && judge_text(g, &ask, NULL) < 0)
@@ -335,18 +306,18 @@ static int nameless(struct guard *g, const struct place *p, int flags, unsigned 
     size_t n = 0;
     int fd = sys_openat(p->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
     if (fd < 0) /* a file system without O_TMPFILE */
-        fd = (int)sys_call(SYS_memfd_create, ".gitmodules", MFD_CLOEXEC, 0, 0, 0, 0);
+        fd = sys_memory(".gitmodules");
     (void)g;
     if (fd < 0 || old < 0)
         return fd;
     struct sys_stat st;
-    int no = sys_stat_at(old, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    int no = sys_stat_fd(old, SYS_STAT_BASIC, &st);
     if (no == 0)
         no = sys_fchmod(fd, st.mode & 0777);
     if (no == 0 && !(flags & O_TRUNC))
         no = git_text_read(old, gitconfig_kind_of(place_path(p)), &bytes, &n);
     if (no == 0 && bytes)
-        no = write_all(fd, bytes, n);
+        no = sys_write_all(fd, bytes, n);
     free(bytes);
     return no < 0 ? close_fd(fd), no : fd;
 }
@@ -411,7 +382,7 @@ static void watcher_tell(struct watcher *w, uint32_t asked)
 static void watcher_born(struct shared *s, struct watcher *w)
 {
     table_lock(s);
-    w->pid = (int32_t)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    w->pid = sys_getpid();
     table_unlock(s);
 }
 
@@ -439,8 +410,7 @@ static bool stand_in_named(const struct place *p, int fd)
 {
     struct sys_stat here, there;
     return sys_stat_at(p->dir, p->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &there) == 0 &&
-           sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &here) == 0 && here.inode == there.inode &&
-           here.major == there.major && here.minor == there.minor;
+           sys_stat_fd(fd, SYS_STAT_BASIC, &here) == 0 && sys_same(&here, &there);
 }
 
 /* Whether nobody else has it open: with a waiting reader the lease's target is a read lease. */
@@ -473,7 +443,7 @@ static _Noreturn void watch(struct guard *g, struct place *p, const struct rule 
     (void)signal(SIGUSR1, woken); /* via libc, because a handler needs its restorer */
     (void)signal(SIGIO, woken);
     if (stand_in >= 0)
-        (void)sys_fcntl(stand_in, F_SETOWN, sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0));
+        (void)sys_fcntl(stand_in, F_SETOWN, sys_getpid());
     if (w)
         watcher_born(g->shared, w);
     for (bool ended = false, due = false;;) {

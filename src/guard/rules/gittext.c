@@ -25,7 +25,7 @@ bool git_is_common(int dir)
 int git_text_read(int fd, enum gitconfig_kind kind, char **ret, size_t *ret_n)
 {
     struct sys_stat st;
-    int no = sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    int no = sys_stat_fd(fd, SYS_STAT_BASIC, &st);
     if (no < 0)
         return no;
     if (!S_ISREG(st.mode))

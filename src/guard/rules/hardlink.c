@@ -23,26 +23,16 @@
 #define COPY_PIECE   (64u << 20)
 #define TRIES        8 /* if the host keeps replacing the file */
 
-#ifndef FICLONE
-#define FICLONE 0x40049409 /* linux/fs.h, _IOW(0x94, 9, int) */
-#endif
-
 /* ---- names made here ---- */
 
-static struct links links_of(const struct sys_stat *st)
-{
-    return (struct links){(uint64_t)st->major << 32 | st->minor, st->inode, st->born.seconds, st->born.nanoseconds, 0};
-}
-
 /* Finds its entry, or with `make` a free one. The table is locked. */
-static struct links *links_find(struct shared *s, const struct links *of, bool make)
+static struct links *links_find(struct shared *s, const struct born *of, bool make)
 {
     uint64_t h = (of->inode ^ of->device << 7 ^ of->nanoseconds) * 0x9e3779b97f4a7c15u;
     struct links *room = NULL;
     for (unsigned i = 0; i < PROBES; i++) {
         struct links *l = &s->links[(h >> 32 ^ i) % LINKS_MADE];
-        if (l->n && l->inode == of->inode && l->device == of->device && l->seconds == of->seconds &&
-            l->nanoseconds == of->nanoseconds)
+        if (l->n && born_same(&l->is, of))
             return l;
         if (!room && l->n <= 1) /* a file with one name needs no entry */
             room = l;
@@ -55,7 +45,7 @@ static bool links_own(struct guard *g, const struct sys_stat *st)
 {
     if (atomic_load(&g->shared->linked) == 0)
         return false;
-    const struct links of = links_of(st);
+    const struct born of = born_of(st);
     table_lock(g->shared);
     const struct links *l = links_find(g->shared, &of, false);
     bool own = l && l->n == st->links;
@@ -65,18 +55,15 @@ static bool links_own(struct guard *g, const struct sys_stat *st)
 
 void hardlink_made(struct guard *g, const struct object *o)
 {
-    struct links of = links_of(&o->st);
+    const struct born of = born_of(&o->st);
     if (S_ISDIR(o->st.mode) || o->st.links == 0 || (o->st.links == 1 && o->magic && !object_leads(o)))
         return;
     table_lock(g->shared);
     struct links *l = links_find(g->shared, &of, o->st.links == 1);
-    const bool known = l && l->n && l->inode == of.inode && l->device == of.device && l->seconds == of.seconds &&
-                       l->nanoseconds == of.nanoseconds;
     if (l && o->st.links == 1) {
-        of.n = 2;
-        *l = of;
+        *l = (struct links){of, 2};
         atomic_store(&g->shared->linked, 1);
-    } else if (known && l->n == o->st.links) {
+    } else if (l && l->n == o->st.links) { /* found, since none was to be made */
         l->n++;
     }
     table_unlock(g->shared);
@@ -84,18 +71,13 @@ void hardlink_made(struct guard *g, const struct object *o)
 
 bool hardlink_look(struct guard *g, const struct place *p, struct sys_stat *ret)
 {
-    char name[NAME_MAX + 2];
-    if (atomic_load(&g->shared->linked) == 0 || !p->plain)
-        return false;
-    memcpy(name, p->name, p->name_n);
-    name[p->name_n] = 0;
-    return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, ret) == 0 &&
+    return atomic_load(&g->shared->linked) && p->plain && place_stat(p, SYS_STAT_BASIC | SYS_STAT_BORN, ret) == 0 &&
            !S_ISDIR(ret->mode) && ret->links > 1;
 }
 
 void hardlink_gone(struct guard *g, const struct sys_stat *st)
 {
-    const struct links of = links_of(st);
+    const struct born of = born_of(st);
     table_lock(g->shared);
     struct links *l = links_find(g->shared, &of, false);
     if (l)
@@ -139,7 +121,7 @@ static int spot_of_path(const struct object *o, struct link_spot *ret)
     memcpy(ret->name, slash + 1, o->n - n);
     ret->dir = sys_openat2(AT_FDCWD, dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
     int no = ret->dir < 0 ? ret->dir : sys_stat_at(ret->dir, ret->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
-    if (no == 0 && (st.inode != o->st.inode || st.major != o->st.major || st.minor != o->st.minor))
+    if (no == 0 && !sys_same(&st, &o->st))
         no = -ENOENT;
     if (no < 0)
         ret->dir = close_fd(ret->dir);
@@ -150,8 +132,7 @@ static int spot_of(const struct place *p, const struct object *o, struct link_sp
 {
     if (!p || o->magic)
         return spot_of_path(o, ret);
-    memcpy(ret->name, p->name, p->name_n);
-    ret->name[p->name_n] = 0;
+    memcpy(ret->name, place_bare(p), p->name_n + 1);
     ret->dir = sys_fcntl(p->dir, F_DUPFD_CLOEXEC, 0);
     return ret->dir < 0 ? ret->dir : 0;
 }
@@ -250,7 +231,7 @@ static int copy_metadata(const struct object *o, int to)
     const struct timespec times[2] = {{o->st.accessed.seconds, o->st.accessed.nanoseconds},
                                       {o->st.modified.seconds, o->st.modified.nanoseconds}};
     struct sys_stat st;
-    int no = sys_stat_at(to, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    int no = sys_stat_fd(to, SYS_STAT_BASIC, &st);
     if (no < 0)
         return no;
     if (st.uid != o->st.uid)
@@ -303,11 +284,6 @@ static int copy_make(struct guard *g, const struct link_spot *s, const struct ob
 
 /* ---- the name ---- */
 
-static bool same_file(const struct sys_stat *a, const struct sys_stat *b)
-{
-    return a->inode == b->inode && a->major == b->major && a->minor == b->minor;
-}
-
 static int link_again(struct hardlink_copy *c, const struct object *o)
 {
     char text[PATH_MAX];
@@ -329,7 +305,7 @@ static int name_take(struct guard *g, const struct link_spot *s, struct object *
     struct sys_stat st;
     char room[12];
     int no = sys_stat_at(s->dir, s->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
-    if (no == 0 && !same_file(&st, &c->of))
+    if (no == 0 && !sys_same(&st, &c->of))
         no = -ESTALE; /* changed by the host */
     if (no == 0 && S_ISLNK(o->st.mode))
         no = link_again(c, o);
@@ -340,7 +316,7 @@ static int name_take(struct guard *g, const struct link_spot *s, struct object *
     int fd = no < 0 ? no : sys_openat(c->dir, c->temp, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
     no = fd < 0 ? fd : sys_renameat2(c->dir, c->temp, s->dir, s->name, 0);
     if (no == 0)
-        no = sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_BORN | SYS_STAT_MOUNT, &o->st);
+        no = sys_stat_fd(fd, SYS_STAT_BASIC | SYS_STAT_BORN | SYS_STAT_MOUNT, &o->st);
     c->named &= no < 0;
     copy_drop(c);
     if (no < 0) {
@@ -357,7 +333,7 @@ static int may_change(const struct object *o, enum hardlink_change change)
 {
     if (change == HARDLINK_CONTENT || change == HARDLINK_EMPTY)
         return (int)sys_call(SYS_faccessat2, o->fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS, 0, 0);
-    if (o->st.uid != (uint32_t)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0))
+    if (o->st.uid != sys_geteuid())
         return -EPERM;
     /* git touches a pack that it still needs; if it cannot, it writes the object again. */
     if (change == HARDLINK_TOUCH && o->st.size > COPY_AT_ONCE && !(o->st.mode & 0222))
@@ -378,7 +354,7 @@ int hardlink_own(struct guard *g, const struct place *p, struct object *o, enum 
     if (no < 0)
         return no;
     auto_fd int dir __attribute__((unused)) = s.dir;
-    if (g->copy.waits && g->names_held == 2 && same_file(&g->copy.of, &o->st)) {
+    if (g->copy.waits && g->names_held == 2 && sys_same(&g->copy.of, &o->st)) {
         no = name_take(g, &s, o);
         if (no != -ESTALE)
             return no;

@@ -5,21 +5,8 @@
  * kernel keeps current. Neither affects the host. An object that the host put there and moved away without any call in
  * between is unknown to the guard: docs/SECURITY.md says so.
  */
-#include <errno.h>
-#include <string.h>
 #include "base/fd.h"
 #include "guard/inside.h"
-
-static struct born identity(const struct sys_stat *st)
-{
-    return (struct born){(uint64_t)st->major << 32 | st->minor, st->inode, st->born.seconds, st->born.nanoseconds};
-}
-
-static bool is_same(const struct born *a, const struct born *b)
-{
-    return a->inode == b->inode && a->device == b->device && a->seconds == b->seconds &&
-           a->nanoseconds == b->nanoseconds;
-}
 
 void hidden_begin(struct guard *g, const struct guard_table *table, size_t bytes)
 {
@@ -33,10 +20,10 @@ void hidden_begin(struct guard *g, const struct guard_table *table, size_t bytes
             continue;
         auto_fd int fd = sys_openat2(AT_FDCWD, plan_string(g->plan, said->text), O_PATH | O_NOFOLLOW | O_CLOEXEC, 0,
                                      RESOLVE_NO_SYMLINKS);
-        if (fd < 0 || sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_BORN, &st) < 0)
+        if (fd < 0 || sys_stat_fd(fd, SYS_STAT_BASIC | SYS_STAT_BORN, &st) < 0)
             continue;
         const bool follow = S_ISDIR(st.mode) && directories++ < HIDDEN_DIRS;
-        g->hidden[g->n_hidden++] = (struct hidden){.is = identity(&st), .rule = i, .fd = follow ? take_fd(&fd) : -1};
+        g->hidden[g->n_hidden++] = (struct hidden){.is = born_of(&st), .rule = i, .fd = follow ? take_fd(&fd) : -1};
     }
 }
 
@@ -51,13 +38,13 @@ static const struct rule *rule_of(struct guard *g, uint32_t index)
 void hidden_seen(struct guard *g, const struct rule *rule, const struct object *o)
 {
     struct shared *s = g->shared;
-    const struct born is = identity(&o->st);
+    const struct born is = born_of(&o->st);
     if (!S_ISREG(o->st.mode) && !S_ISLNK(o->st.mode))
         return;
     table_lock(s);
     bool known = false;
     for (uint32_t i = 0; !known && i < SEEN_MAX && i < s->seen_at; i++)
-        known = is_same(&s->seen[i].is, &is);
+        known = born_same(&s->seen[i].is, &is);
     if (!known)
         s->seen[s->seen_at++ % SEEN_MAX] = (struct hidden){.is = is, .rule = rule->index, .fd = -1};
     table_unlock(s);
@@ -84,14 +71,14 @@ const struct rule *hidden_moved(struct guard *g, const struct object *o)
     struct shared *s = g->shared;
     if (!g->n_hidden && !s->seen_at)
         return NULL;
-    const struct born is = identity(&o->st);
+    const struct born is = born_of(&o->st);
     for (unsigned i = 0; i < g->n_hidden; i++)
-        if (is_same(&g->hidden[i].is, &is))
+        if (born_same(&g->hidden[i].is, &is))
             return rule_of(g, g->hidden[i].rule);
     uint32_t seen = UINT32_MAX;
     table_lock(s);
     for (uint32_t i = 0; i < SEEN_MAX && i < s->seen_at; i++)
-        if (is_same(&s->seen[i].is, &is))
+        if (born_same(&s->seen[i].is, &is))
             seen = s->seen[i].rule;
     table_unlock(s);
     return seen != UINT32_MAX ? rule_of(g, seen) : o->n ? hidden_around(g, object_path(o)) : NULL;
@@ -107,7 +94,7 @@ const struct rule *hidden_moved(struct guard *g, const struct object *o)
 static bool free_has(const struct shared *s, const struct born *is)
 {
     for (uint32_t i = 0; i < FREE_MAX && i < s->free_at; i++)
-        if (is_same(&s->free[i], is))
+        if (born_same(&s->free[i], is))
             return true;
     return false;
 }
@@ -115,7 +102,7 @@ static bool free_has(const struct shared *s, const struct born *is)
 void hidden_not(struct guard *g, const struct sys_stat *st)
 {
     struct shared *s = g->shared;
-    const struct born is = identity(st);
+    const struct born is = born_of(st);
     if (!(st->mask & SYS_STAT_BORN))
         return;
     table_lock(s);
@@ -126,7 +113,7 @@ void hidden_not(struct guard *g, const struct sys_stat *st)
 
 bool hidden_was_not(struct guard *g, const struct sys_stat *st)
 {
-    const struct born is = identity(st);
+    const struct born is = born_of(st);
     table_lock(g->shared);
     const bool yes = st->mask & SYS_STAT_BORN && free_has(g->shared, &is);
     table_unlock(g->shared);

@@ -54,7 +54,7 @@ void holds_drop(struct guard *g)
 {
     while (g->n_holds) {
         int fd = g->holds[--g->n_holds].fd;
-        (void)sys_call(SYS_flock, fd, LOCK_UN, 0, 0, 0, 0); /* a child may have inherited it */
+        (void)sys_flock(fd, LOCK_UN); /* a child may have inherited it */
         (void)sys_close(fd);
     }
 }
@@ -67,90 +67,37 @@ void holds_forget(struct guard *g)
 
 /* ---- which directories ---- */
 
-static int hold_add(struct guard *g, int fd)
-{
-    struct sys_stat st;
-    auto_fd int own = fd;
-    int no = own < 0 ? own : sys_stat_at(own, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
-    if (no < 0)
-        return no;
-    uint64_t device = (uint64_t)st.major << 32 | st.minor;
-    for (unsigned i = 0; i < g->n_holds; i++)
-        if (g->holds[i].inode == st.inode && g->holds[i].device == device)
-            return 0;
-    if (g->n_holds == HOLDS_MAX)
-        return -EACCES;
-    g->holds[g->n_holds++] = (struct hold){take_fd(&own), device, st.inode};
-    return 0;
-}
-
 static bool is_held(const struct guard *g, const struct sys_stat *st)
 {
     for (unsigned i = 0; i < g->n_holds; i++)
-        if (g->holds[i].inode == st->inode && g->holds[i].device == ((uint64_t)st->major << 32 | st->minor))
+        if (g->holds[i].inode == st->inode && g->holds[i].device == sys_stat_device(st))
             return true;
     return false;
 }
 
-/* Whether the name is part of the layout of a repository; `last`: it is the last one of the path. All of these are in rules_gits. */
-static bool is_gits(struct str part, struct str before, bool last)
+static int hold_add(struct guard *g, int fd)
 {
-    static const struct str anywhere[] = {{"hooks", 5}, {"remotes", 7}, {"branches", 8}};
-    static const struct str ends[] = {{"objects", 7},          {"refs", 4},      {"config", 6},
-                                      {"config.worktree", 15}, {"commondir", 9}, {".gitmodules", 11}};
-    for (size_t i = 0; i < sizeof anywhere / sizeof *anywhere; i++)
-        if (fold_eq(part, anywhere[i]))
-            return true;
-    for (size_t i = 0; last && i < sizeof ends / sizeof *ends; i++)
-        if (fold_eq(part, ends[i]))
-            return true;
-    return fold_eq(part, STR("modules")) && fold_eq(before, STR(".git"));
+    struct sys_stat st;
+    auto_fd int own = fd;
+    int no = own < 0 ? own : sys_stat_fd(own, SYS_STAT_BASIC, &st);
+    if (no < 0)
+        return no;
+    if (is_held(g, &st))
+        return 0;
+    if (g->n_holds == HOLDS_MAX)
+        return -EACCES;
+    g->holds[g->n_holds++] = (struct hold){take_fd(&own), sys_stat_device(&st), st.inode};
+    return 0;
 }
 
 /* Locks the directory that is the first `n` bytes of the place's path. */
 static int hold_above(struct guard *g, const struct place *p, size_t n)
 {
-    char name[PLACE_PATH];
-    if (n == p->dir_n && !g->nested)
-        return hold_add(g, sys_openat(p->dir, ".", OPEN_HELD, 0));
-    memcpy(name, p->path, n);
-    name[n] = 0;
-    return hold_add(g, sys_openat2(AT_FDCWD, n ? name : "/", OPEN_HELD, 0, RESOLVE_NO_SYMLINKS));
+    return hold_add(g, n == p->dir_n && !g->nested ? sys_openat(p->dir, ".", OPEN_HELD, 0)
+                                                   : open_in_box((struct str){p->path, n}, OPEN_HELD));
 }
 
 typedef int each_fn(struct guard *g, const struct place *p, size_t n);
-
-/* Calls `each` for every directory of the place that needs a lock, until one does not return 0. */
-static int each_above(struct guard *g, const struct place *p, each_fn *each)
-{
-    struct str path = place_path(p), before = {"", 0};
-    const bool git = g->rules.git && g->rules.mode == GUARD_STRICT;
-    size_t root = SIZE_MAX;
-    if (!(rules_may(&g->rules, path) & (MAY_BE_GITS | MAY_BE_LATER)))
-        return 0;
-    for (size_t at = 1, end; at < path.n; at = end + 1) {
-        const char *slash = memchr(path.p + at, '/', path.n - at);
-        end = slash ? (size_t)(slash - path.p) : path.n;
-        struct str part = {path.p + at, end - at};
-        const bool may = rules_part_may(&g->rules, part, MAY_BE_GITS | MAY_BE_LATER);
-        bool step =
-            may && ((git && is_gits(part, before, end == path.n)) || (before.n && rules_later(&g->rules, part)));
-        bool below = step && git && is_gits(part, (struct str){"", 0}, false);
-        before = part;
-        if (!step)
-            continue;
-        if (root == SIZE_MAX) {
-            root = rules_root(&g->rules, path).n;
-            if (root == 0 || rules_free(&g->rules, path))
-                return 0;
-        }
-        /* Names of a writable tree itself and of those above it matter only inside a "hooks". */
-        int no = end > root || (end == root && below) ? each(g, p, at - 1) : 0;
-        if (no)
-            return no;
-    }
-    return 0;
-}
 
 /* Names of the `root` list apply where a repository's marker is (reporoot.c): creating such a name, or a marker beside
    it, locks the directory that contains both. */
@@ -166,9 +113,12 @@ static int each_rooted(struct guard *g, const struct place *p, each_fn *each)
     return no == 0 && reporoot_marks(g, p) ? each(g, p, p->dir_n) : no;
 }
 
+/* Calls `each` for every directory of the place that needs a lock, until one does not return 0. */
 static int each_held(struct guard *g, const struct place *p, each_fn *each)
 {
-    int no = each_above(g, p, each);
+    int no = 0;
+    for (struct held_directory w = {0}; no == 0 && rules_next_held(&g->rules, place_path(p), &w);)
+        no = each(g, p, w.n);
     return no ? no : each_rooted(g, p, each);
 }
 
@@ -187,11 +137,11 @@ static int lock_all(struct guard *g)
     if (g->n_holds > 1)
         qsort(g->holds, g->n_holds, sizeof *g->holds, hold_order);
     for (unsigned i = 0; i < g->n_holds; i++) {
-        int no = (int)sys_call(SYS_flock, g->holds[i].fd, LOCK_EX | LOCK_NB, 0, 0, 0, 0);
+        int no = sys_flock(g->holds[i].fd, LOCK_EX | LOCK_NB);
         if (no == 0)
             continue;
         while (i-- > 0)
-            (void)sys_call(SYS_flock, g->holds[i].fd, LOCK_UN, 0, 0, 0, 0);
+            (void)sys_flock(g->holds[i].fd, LOCK_UN);
         return no;
     }
     return 0;
@@ -283,24 +233,13 @@ int hold_place(struct guard *g, struct place *p, enum denial_action action)
     return no == MOVED ? refused(g, p, action, -ETIMEDOUT) : no;
 }
 
-static bool has_git(struct str path)
-{
-    while (path.n)
-        if (fold_eq(str_until(&path, '/'), STR(".git")))
-            return true;
-    return false;
-}
-
 /* Locks the directory at `from`, if it is one that gets the name `to`. */
 static int hold_moved(struct guard *g, const struct place *from, const struct place *to)
 {
-    char name[NAME_MAX + 2];
     if (!rules_counts(&g->rules, place_path(to)) &&
-        (!g->rules.git || (!has_git(place_path(from)) && !has_git(place_path(to)))))
+        (!g->rules.git || (!layout_has_git(place_path(from)) && !layout_has_git(place_path(to)))))
         return 0;
-    memcpy(name, from->name, from->name_n);
-    name[from->name_n] = 0;
-    int no = hold_add(g, sys_openat(from->dir, name, OPEN_HELD, 0));
+    int no = hold_add(g, sys_openat(from->dir, place_bare(from), OPEN_HELD, 0));
     return no == -ENOTDIR || no == -ENOENT || no == -ELOOP ? 0 : no;
 }
 
@@ -331,7 +270,7 @@ bool hold_more(struct guard *g, int dir, const char *name)
         return false;
     int no = 0;
     for (unsigned turn = 0; g->n_holds > before; turn++) {
-        no = (int)sys_call(SYS_flock, g->holds[before].fd, LOCK_EX | LOCK_NB, 0, 0, 0, 0);
+        no = sys_flock(g->holds[before].fd, LOCK_EX | LOCK_NB);
         if ((no != -EWOULDBLOCK && no != -EINTR) || pause_a_moment(g, turn, &until) < 0)
             break;
     }

@@ -15,11 +15,6 @@ struct same {
 #define SAME_ENTRIES 4096
 #define SAME_DEPTH   4
 
-static bool same_inode(const struct sys_stat *a, const struct sys_stat *b)
-{
-    return a->inode == b->inode && a->major == b->major && a->minor == b->minor;
-}
-
 /* Whether a longer rule than the current one decides about the first `n` bytes of s->path. */
 static bool opened_again(const struct same *s, size_t n)
 {
@@ -44,29 +39,25 @@ static bool same_below(int dir, const char *name, struct same *s, size_t n, unsi
     if (no < 0 || opened_again(s, n))
         return no < 0 && is_closed(s, no, n);
     if (!S_ISDIR(st.mode))
-        return same_inode(&st, s->st);
+        return sys_same(&st, s->st);
     if (depth == 0 || s->left == 0)
         return true;
     auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (fd < 0)
+        return is_closed(s, fd, n);
     _Alignas(8) char records[4096];
-    long got;
-    while ((got = fd < 0 ? fd : sys_getdents64(fd, records, sizeof records)) > 0) {
-        for (long at = 0; at < got;) {
-            const struct sys_dirent *r = (const void *)(records + at);
-            size_t k = strlen(r->name);
-            at += r->reclen;
-            if (strcmp(r->name, ".") == 0 || strcmp(r->name, "..") == 0)
-                continue;
-            if (s->left == 0 || n + k + 2 > sizeof s->path)
-                return true;
-            s->left--;
-            s->path[n] = '/';
-            memcpy(s->path + n + 1, r->name, k + 1);
-            if (same_below(fd, r->name, s, n + 1 + k, depth - 1))
-                return true;
-        }
+    struct sys_entries entries = SYS_ENTRIES(fd, records);
+    for (const struct sys_dirent *d; (d = sys_next_entry(&entries));) {
+        const size_t k = strlen(d->name);
+        if (s->left == 0 || n + k + 2 > sizeof s->path)
+            return true;
+        s->left--;
+        s->path[n] = '/';
+        memcpy(s->path + n + 1, d->name, k + 1);
+        if (same_below(fd, d->name, s, n + 1 + k, depth - 1))
+            return true;
     }
-    return got < 0 && is_closed(s, (int)got, n);
+    return entries.no < 0 && is_closed(s, entries.no, n);
 }
 
 static const struct rule *same_as(const struct rules *rules, const struct rule *list, size_t n,

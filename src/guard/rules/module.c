@@ -58,18 +58,6 @@ static bool scan_file(struct scan *s, int dir, const char *name)
     return no != 0 && no != -EBADMSG; /* git uses nothing of such a text */
 }
 
-/* What a repository contains besides repositories of submodules (modules) and work trees (worktrees). */
-static const char *const own_files[] = {"objects", "refs", "logs", "hooks", "info", "lfs"};
-#define OWN_FILES (sizeof own_files / sizeof *own_files)
-
-static bool is_own_file(struct str name)
-{
-    for (size_t i = 0; i < OWN_FILES; i++)
-        if (fold_eq(name, str_of(own_files[i])))
-            return true;
-    return false;
-}
-
 enum { TYPE_UNKNOWN = 0, TYPE_DIRECTORY = 4 };
 
 static bool scan_directory(struct scan *s, int dir, unsigned depth);
@@ -82,8 +70,7 @@ static bool is_no_directory(int no)
 static bool scan_record(struct scan *s, int dir, const struct sys_dirent *r, bool skip, unsigned depth)
 {
     struct str name = str_of(r->name);
-    if ((r->type != TYPE_DIRECTORY && r->type != TYPE_UNKNOWN) || str_is(name, ".") || str_is(name, "..") ||
-        (skip && is_own_file(name)))
+    if ((r->type != TYPE_DIRECTORY && r->type != TYPE_UNKNOWN) || (skip && layout_is_own_file(name)))
         return false;
     if (s->left == 0 || depth == 0 || s->n + name.n + 2 > sizeof s->path)
         return true; /* too much to examine */
@@ -107,16 +94,11 @@ static bool scan_directory(struct scan *s, int dir, unsigned depth)
     if (scan_file(s, dir, "config") || scan_file(s, dir, "config.worktree"))
         return true;
     const bool skip = !s->all && git_is_common(dir);
-    long got;
-    while ((got = sys_getdents64(dir, records, sizeof records)) > 0) {
-        for (long at = 0; at < got;) {
-            const struct sys_dirent *r = (const void *)(records + at);
-            at += r->reclen;
-            if (scan_record(s, dir, r, skip, depth))
-                return true;
-        }
-    }
-    return got < 0;
+    struct sys_entries entries = SYS_ENTRIES(dir, records);
+    for (const struct sys_dirent *d; (d = sys_next_entry(&entries));)
+        if (scan_record(s, dir, d, skip, depth))
+            return true;
+    return entries.no < 0;
 }
 
 /* `dir`: or the errno of opening it. */
@@ -132,24 +114,14 @@ static bool scan_begin(struct scan *s, int dir, struct str path)
 
 /* ---- a path that is set ---- */
 
-static int open_from_root(struct str path, int flags)
-{
-    char name[PLACE_PATH];
-    if (path.n >= sizeof name)
-        return -ENAMETOOLONG;
-    memcpy(name, path.p, path.n);
-    name[path.n] = 0;
-    return sys_openat2(AT_FDCWD, name, flags | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
-}
-
 /* Whether scans from X/.git/modules reach the directory. */
 static bool is_seen(struct str directory, struct str owner)
 {
     for (size_t at = owner.n + 1; at < directory.n;) {
         const char *slash = memchr(directory.p + at, '/', directory.n - at);
         size_t end = slash ? (size_t)(slash - directory.p) : directory.n;
-        if (is_own_file((struct str){directory.p + at, end - at})) {
-            auto_fd int above = open_from_root((struct str){directory.p, at - 1}, O_PATH | O_DIRECTORY);
+        if (layout_is_own_file((struct str){directory.p + at, end - at})) {
+            auto_fd int above = open_in_box((struct str){directory.p, at - 1}, O_PATH | O_DIRECTORY);
             if (git_is_common(above))
                 return false;
         }
@@ -164,7 +136,7 @@ static bool in_repository(struct str place, struct str owner)
     for (size_t at = owner.n + 1; at <= place.n; at++) {
         if (at < place.n && place.p[at] != '/')
             continue;
-        auto_fd int dir = open_from_root((struct str){place.p, at}, O_PATH | O_DIRECTORY);
+        auto_fd int dir = open_in_box((struct str){place.p, at}, O_PATH | O_DIRECTORY);
         if (git_is_common(dir))
             return true;
     }
@@ -183,7 +155,7 @@ static bool place_fits(struct guard *g, struct str directory, struct str value)
     if (rules_hidden(&g->rules, path) || rules_guarded(&g->rules, path, &end) || reporoot_guarded(g, path, &end) ||
         in_repository(path, owner))
         return false;
-    int there = open_from_root(path, O_PATH);
+    int there = open_in_box(path, O_PATH);
     (void)close_fd(there);
     return there >= 0 || there == -ENOENT || there == -ENOTDIR; /* ELOOP: there is a link on the path */
 }
@@ -296,24 +268,13 @@ static bool is_any(struct scan *s, struct str directory, struct str value)
     return true;
 }
 
-static bool has_git_part(struct str path)
-{
-    while (path.n)
-        if (fold_eq(str_until(&path, '/'), STR(".git")))
-            return true;
-    return false;
-}
-
 bool module_misled(struct guard *g, const struct place *from, const struct place *to)
 {
-    char name[NAME_MAX + 2];
     struct scan s = {.g = g, .wanted = is_misled};
-    const bool left = has_git_part(place_path(from)), arrives = has_git_part(place_path(to));
+    const bool left = layout_has_git(place_path(from)), arrives = layout_has_git(place_path(to));
     if (!g->rules.git || (!left && !arrives && str_eq(place_dir(from), place_dir(to))))
         return false;
-    memcpy(name, from->name, from->name_n);
-    name[from->name_n] = 0;
-    auto_fd int dir = sys_openat(from->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    auto_fd int dir = sys_openat(from->dir, place_bare(from), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (dir < 0)
         return !is_no_directory(dir);
     if (!left && arrives) { /* a work tree with submodules in it is then inside a repository */
@@ -326,7 +287,7 @@ bool module_misled(struct guard *g, const struct place *from, const struct place
         s.wanted = is_relative;
         return git_is_common(dir) && scan_file(&s, dir, "config");
     }
-    if (!fold_eq((struct str){from->name, from->name_n}, STR(".git")))
+    if (!fold_eq(place_last(from), STR(".git")))
         return scan_begin(&s, dir, place_path(to));
     auto_fd int modules = sys_openat(dir, "modules", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     auto_buf struct buf path = BUF(PLACE_PATH);
@@ -341,8 +302,8 @@ bool module_lost(struct guard *g, int dir, struct str directory)
     struct scan s = {.g = g, .wanted = is_any, .all = true};
     if (!gitconfig_owner(directory, rules_root(&g->rules, directory), &owner))
         return false;
-    for (size_t i = 0; i < OWN_FILES; i++) {
-        auto_fd int below = sys_openat(dir, own_files[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    for (const char *const *name = layout_own_files; *name; name++) {
+        auto_fd int below = sys_openat(dir, *name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
         if (scan_begin(&s, below, directory))
             return true;
     }

@@ -12,18 +12,6 @@
 #include "base/fd.h"
 #include "guard/inside.h"
 
-static bool is_modules(const struct place *p)
-{
-    return gitconfig_kind_of(place_path(p)) == GITCONFIG_MODULES; /* an empty .gitmodules says nothing */
-}
-
-static bool fits(const struct place *p, const struct rule *rule, bool directory)
-{
-    return rule->said->kind == GUARD_RULE_NAME && !(rule->said->flags & GUARD_RULE_ALWAYS) &&
-           !(rule_is_git_hooks(rule) && directory) && (!rule_is_git_config(rule) || is_modules(p)) &&
-           !rules_is_marker((struct str){p->name, p->name_n});
-}
-
 /* A command in an inner box, which cannot mount, needs no mount points. */
 static bool can_mount(struct guard *g)
 {
@@ -34,7 +22,8 @@ static bool can_mount(struct guard *g)
 /* Only what can be found again may be created. */
 bool point_may(struct guard *g, const struct place *p, const struct rule *rule, bool directory)
 {
-    return p->seen >= 0 && fits(p, rule, directory) && can_mount(g) && places_add(g, &g->shared->points, place_path(p));
+    return p->seen >= 0 && rule_may_be_point(rule, place_path(p), directory) && can_mount(g) &&
+           places_add(g, &g->shared->points, place_path(p));
 }
 
 /*
@@ -44,8 +33,8 @@ bool point_may(struct guard *g, const struct place *p, const struct rule *rule, 
 bool point_modules(struct guard *g, const struct place *p, int flags, unsigned mode)
 {
     struct sys_stat st;
-    return p->seen >= 0 && flags & O_CREAT && !(mode & 0222) && is_modules(p) && can_mount(g) &&
-           sys_stat_at(p->dir, p->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT;
+    return p->seen >= 0 && flags & O_CREAT && !(mode & 0222) && gitconfig_kind_of(place_path(p)) == GITCONFIG_MODULES &&
+           can_mount(g) && sys_stat_at(p->dir, p->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT;
 }
 
 /* Created in this box and empty; for a directory rmdir(2) finds out. */
@@ -60,11 +49,8 @@ static bool is_empty_and_ours(struct guard *g, int dir, const char *name, bool *
 
 bool point_is(struct guard *g, const struct place *p, const struct rule *rule)
 {
-    char name[NAME_MAX + 2];
     bool directory;
-    memcpy(name, p->name, p->name_n);
-    name[p->name_n] = 0;
-    return is_empty_and_ours(g, p->dir, name, &directory) && fits(p, rule, directory);
+    return is_empty_and_ours(g, p->dir, place_bare(p), &directory) && rule_may_be_point(rule, place_path(p), directory);
 }
 
 void points_end(struct guard *g)
@@ -72,11 +58,8 @@ void points_end(struct guard *g)
     for (uint32_t at = 0; at < g->shared->points.n;) {
         const struct str path = places_next(&g->shared->points, &at);
         const char *slash = memrchr(path.p, '/', path.n);
-        char directory[PLACE_PATH];
         bool is_directory;
-        memcpy(directory, path.p, (size_t)(slash - path.p) + 1); /* with the slash, also for the root */
-        directory[slash - path.p + 1] = 0;
-        auto_fd int dir = sys_openat2(AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+        auto_fd int dir = open_in_box((struct str){path.p, (size_t)(slash - path.p)}, O_PATH | O_DIRECTORY);
         if (dir >= 0 && is_empty_and_ours(g, dir, slash + 1, &is_directory))
             (void)sys_unlinkat(dir, slash + 1, is_directory ? AT_REMOVEDIR : 0);
     }

@@ -13,26 +13,21 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include "base/buf.h"
 #include "base/fd.h"
 #include "guard/inside.h"
 #include "sys/fd.h"
 
-/* The names in rules_is_marker(). */
-static const char *const markers[] = {".git", ".hg", ".jj", ".sl", ".svn", ".bzr", "_darcs", ".pijul", ".fslckout"};
-#define MARKERS (sizeof markers / sizeof *markers)
-
 /* Whether the names of the list apply around this path. */
 static bool speaks_of(struct guard *g, struct str path)
 {
-    return g->rules.n_rooted && rules_root(&g->rules, path).n && !rules_private(&g->rules, path);
+    return g->rules.n_rooted && rules_of_host(&g->rules, path);
 }
 
 bool reporoot_marks(struct guard *g, const struct place *p)
 {
-    return rules_is_marker((struct str){p->name, p->name_n}) && speaks_of(g, place_path(p));
+    return rules_is_marker(place_last(p)) && speaks_of(g, place_path(p));
 }
 
 static bool is_lost(struct guard *g, struct str directory)
@@ -48,11 +43,11 @@ static bool is_lost(struct guard *g, struct str directory)
 /* ---- kinds of directories ---- */
 
 /* Whether it has a marker that this box did not create. What cannot be examined counts. */
-static bool is_foreign(struct guard *g, int dir, const char *const *names, size_t n)
+static bool is_foreign(struct guard *g, int dir, const char *const *names)
 {
     struct sys_stat st;
-    for (size_t i = 0; i < n; i++) {
-        int no = sys_stat_at(dir, names[i], AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
+    for (; *names; names++) {
+        int no = sys_stat_at(dir, *names, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
         if (no == -ENOENT || no == -ENOTDIR)
             continue;
         if (no < 0 || !born_has(g, &st))
@@ -64,15 +59,11 @@ static bool is_foreign(struct guard *g, int dir, const char *const *names, size_
 /* Whether the directory is, or was when the box began, the root of a repository that the box did not create. */
 static bool is_root(struct guard *g, struct str directory)
 {
-    char name[PLACE_PATH];
-    memcpy(name, directory.p, directory.n);
-    name[directory.n] = 0;
-    auto_fd int dir =
-        sys_openat2(AT_FDCWD, directory.n ? name : "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    auto_fd int dir = open_in_box(directory, O_PATH | O_DIRECTORY);
     if (dir < 0 && dir != -ENOENT && dir != -ENOTDIR)
         return true;
     /* In this order, because a marker is added to `lost` before it is removed. */
-    return (dir >= 0 && is_foreign(g, dir, markers, MARKERS)) || is_lost(g, directory);
+    return (dir >= 0 && is_foreign(g, dir, repository_markers)) || is_lost(g, directory);
 }
 
 /* Whether the name applies in this directory; at the top of a tree the others are rules of fixed place. */
@@ -112,21 +103,17 @@ static bool stands_in(int dir, const char *name)
 static const struct rule *pattern_in(struct guard *g, int dir)
 {
     _Alignas(8) char records[4096];
-    const struct rule *any = NULL;
-    long got;
     auto_fd int fd = sys_openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    while ((got = fd < 0 ? fd : sys_getdents64(fd, records, sizeof records)) > 0) {
-        for (long at = 0; at < got;) {
-            const struct sys_dirent *r = (const void *)(records + at);
-            at += r->reclen;
-            for (size_t i = 0; i < g->rules.n_rooted; i++)
-                if (g->rules.rooted[i].pattern && name_fits(g->rules.rooted[i].parts[0], true, str_of(r->name)))
-                    return &g->rules.rooted[i];
-        }
-    }
-    for (size_t i = 0; got < 0 && got != -ENOENT && !any && i < g->rules.n_rooted; i++)
-        any = g->rules.rooted[i].pattern ? &g->rules.rooted[i] : NULL;
-    return any;
+    struct sys_entries entries = SYS_ENTRIES(fd, records);
+    const struct sys_dirent *d;
+    do {
+        d = fd < 0 ? NULL : sys_next_entry(&entries);
+        const int no = fd < 0 ? fd : entries.no;
+        for (size_t i = 0; (d || (no < 0 && no != -ENOENT)) && i < g->rules.n_rooted; i++)
+            if (g->rules.rooted[i].pattern && (!d || name_fits(g->rules.rooted[i].parts[0], true, str_of(d->name))))
+                return &g->rules.rooted[i];
+    } while (d);
+    return NULL;
 }
 
 /* A name of the list directly in the directory; NULL: none. If given, calls `each` for all of them, including a
@@ -166,11 +153,8 @@ static int lose(struct guard *g, struct str directory, enum denial_action action
 
 int reporoot_marker_leaves(struct guard *g, const struct place *p, enum denial_action action)
 {
-    char name[NAME_MAX + 2];
-    memcpy(name, p->name, p->name_n);
-    name[p->name_n] = 0;
-    const char *const one[] = {name};
-    return reporoot_marks(g, p) && is_foreign(g, p->dir, one, 1)
+    const char *const one[] = {place_bare(p), NULL};
+    return reporoot_marks(g, p) && is_foreign(g, p->dir, one)
                ? lose(g, (struct str){p->path, p->dir_n}, action, place_path(p))
                : 0;
 }
@@ -200,7 +184,7 @@ static int lose_scanned(struct moved_scan *s)
 
 static int moved_entry(struct moved_scan *s, int dir, const char *name, unsigned depth)
 {
-    static const char *const git[] = {".git"};
+    static const char *const git[] = {".git", NULL};
     const size_t before = s->n, n = strlen(name);
     if (s->left == 0 || before + 1 + n >= PLACE_PATH || rules_foreign((struct str){s->path, before}))
         return 0;
@@ -211,7 +195,7 @@ static int moved_entry(struct moved_scan *s, int dir, const char *name, unsigned
     s->path[s->n++] = '/';
     memcpy(s->path + s->n, name, n);
     s->n += n;
-    int no = fd < 0 || is_foreign(s->g, fd, git, 1) ? lose_scanned(s) : moved_scan(s, fd, depth - 1);
+    int no = fd < 0 || is_foreign(s->g, fd, git) ? lose_scanned(s) : moved_scan(s, fd, depth - 1);
     s->n = before;
     return no;
 }
@@ -220,22 +204,17 @@ static int moved_scan(struct moved_scan *s, int dir, unsigned depth)
 {
     _Alignas(8) char records[2048];
     const bool first = depth == MOVED_DEPTH;
-    long got = 0;
-    while (depth && (first || s->left) && (got = sys_getdents64(dir, records, sizeof records)) > 0) {
-        for (long at = 0; at < got;) {
-            const struct sys_dirent *r = (const void *)(records + at);
-            at += r->reclen;
-            const char *const name[] = {r->name};
-            if (first && rules_is_marker(str_of(r->name)) && is_foreign(s->g, dir, name, 1))
-                return lose_scanned(s);
-            if ((r->type != 4 && r->type != 0) || strcmp(r->name, ".") == 0 || strcmp(r->name, "..") == 0)
-                continue; /* not a directory */
-            int no = moved_entry(s, dir, r->name, depth);
-            if (no < 0)
-                return no;
-        }
+    struct sys_entries entries = SYS_ENTRIES(dir, records);
+    for (const struct sys_dirent *d; depth && (first || s->left) && (d = sys_next_entry(&entries));) {
+        const char *const name[] = {d->name, NULL};
+        if (first && rules_is_marker(str_of(d->name)) && is_foreign(s->g, dir, name))
+            return lose_scanned(s);
+        const int no =
+            d->type == 4 || d->type == 0 ? moved_entry(s, dir, d->name, depth) : 0; /* a directory, or unknown */
+        if (no < 0)
+            return no;
     }
-    return got < 0 ? lose_scanned(s) : 0;
+    return entries.no < 0 ? lose_scanned(s) : 0;
 }
 
 int reporoot_leaves(struct guard *g, const struct place *p, const struct sys_stat *st)
@@ -245,12 +224,9 @@ int reporoot_leaves(struct guard *g, const struct place *p, const struct sys_sta
     int no = reporoot_marker_leaves(g, p, DENIAL_RENAME);
     if (no < 0 || !S_ISDIR(st->mode) || reporoot_marks(g, p))
         return no;
-    char name[NAME_MAX + 2];
-    memcpy(name, p->name, p->name_n);
-    name[p->name_n] = 0;
     struct moved_scan s = {.g = g, .left = MOVED_ENTRIES, .n = p->n};
     memcpy(s.path, p->path, p->n);
-    auto_fd int dir = sys_openat(p->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    auto_fd int dir = sys_openat(p->dir, place_bare(p), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (dir == -ENOENT || dir == -ENOTDIR || dir == -ELOOP)
         return 0;
     return dir < 0 ? lose_scanned(&s) : moved_scan(&s, dir, MOVED_DEPTH);
@@ -304,7 +280,7 @@ int reporoot_arrives(struct guard *g, const struct place *from, const struct pla
             sys_openat2(from->dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH);
         const struct rule *rule = dir >= 0 ? name_in(g, dir, NULL, NULL) : NULL;
         /* It returns as it left: a repository that the box did not create, whose names have applied all the time. */
-        if (rule && !is_foreign(g, dir, markers, MARKERS))
+        if (rule && !is_foreign(g, dir, repository_markers))
             return deny(g, DENIAL_RENAME, rule, place_path(to), BRINGS);
     }
     return 0;
@@ -341,8 +317,8 @@ bool reporoot_tells(struct guard *g, int dir, struct str path, struct buf *names
     struct repository_telling t = {names, rules_is_root(&g->rules, path)};
     struct sys_stat st;
     bool made = false;
-    for (size_t i = 0; i < MARKERS && !made; i++) {
-        int no = sys_stat_at(dir, markers[i], AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
+    for (const char *const *name = repository_markers; *name && !made; name++) {
+        int no = sys_stat_at(dir, *name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
         if (no < 0 && !git_is_nothing(no)) {
             buf_text(names, TOLD_CLOSED);
             return true;

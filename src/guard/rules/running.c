@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include "base/fd.h"
@@ -30,7 +29,7 @@ static int bound_hidden(struct guard *g, int proc, int fd, struct sys_stat *st, 
     struct target *const who = g->who, of = {.proc = proc, .pidfd = -1, .process = -1};
     char path[PLACE_PATH];
     size_t n;
-    if (fd < 0 || sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, st) < 0)
+    if (fd < 0 || sys_stat_fd(fd, SYS_STAT_BASIC | SYS_STAT_MOUNT, st) < 0)
         return -EACCES;
     g->who = &of; /* its mounts differ from the caller's */
     int no = nested_path(g, fd, st, path, &n);
@@ -65,8 +64,7 @@ static int program_hidden(struct guard *g, int proc, const struct rule **ret, ch
     int no = sys_stat_at(proc, "exe", 0, SYS_STAT_BASIC | SYS_STAT_BORN | SYS_STAT_MOUNT, &o.st);
     if (no < 0)
         return no;
-    if (sys_stat_at(g->host_proc, "self/exe", 0, SYS_STAT_BASIC, &own) == 0 && own.inode == o.st.inode &&
-        own.major == o.st.major && own.minor == o.st.minor)
+    if (sys_stat_at(g->host_proc, "self/exe", 0, SYS_STAT_BASIC, &own) == 0 && sys_same(&own, &o.st))
         return 0;
     *ret = text_hidden(g, &o, (struct str){path, (size_t)n});
     if (*ret || !g->nested || mount_ours(g, o.st.mount))
@@ -196,7 +194,7 @@ int running_memory(struct guard *g, const struct place *p, const struct object *
         return -ENOENT;
     const int seen = place_seen(p);
     /* Of another mount than its directory the name is somebody's choice. */
-    if (seen < 0 || o->magic || sys_stat_at(seen, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &dir) < 0 ||
+    if (seen < 0 || o->magic || sys_stat_fd(seen, SYS_STAT_BASIC | SYS_STAT_MOUNT, &dir) < 0 ||
         dir.mount != o->st.mount || dir.major != o->st.major || dir.minor != o->st.minor)
         return -EACCES;
     return str_is((struct str){p->name, p->name_n}, "mem") ? sys_fcntl(seen, F_DUPFD_CLOEXEC, 0) : -ENOENT;
@@ -218,12 +216,8 @@ static bool looks_inside(long request)
    judgement and the call. Nobody else can let it go on, and the caller is waiting for us. */
 static bool is_stopped(struct guard *g, int proc)
 {
-    char text[4096];
-    auto_fd int fd = sys_openat(proc, "status", O_RDONLY | O_CLOEXEC, 0);
-    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
-    text[n > 0 ? n : 0] = 0;
-    const char *tracer = strstr(text, "\nTracerPid:\t");
-    return strstr(text, "\nState:\tt") && tracer && strtol(tracer + 12, NULL, 10) == g->who->box_tid;
+    bool stopped;
+    return stopped_by(proc, &stopped) == g->who->box_tid && stopped;
 }
 
 long ptrace_call(struct guard *g, long request, pid_t pid)

@@ -79,41 +79,16 @@ static void left_add(struct guard *g, struct str path)
     table_unlock(g->shared);
 }
 
-/* Directories of programs and libraries: links there (as in every Python virtual environment) are harmless. */
-static bool is_system(struct str path)
-{
-    static const char *const places[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix/store"};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (path_in(path, str_of(places[i])))
-            return true;
-    return false;
-}
-
-/* Whether a link in `directory` with this text points out, judging by the text. */
-static bool leads_out(struct guard *g, struct str directory, struct str text)
-{
-    auto_buf struct buf path = BUF(2 * PLACE_PATH);
-    gitconfig_follow(directory.n == 1 ? (struct str){"", 0} : directory, text, &path);
-    struct str place = path.n ? buf_view(&path) : STR("/");
-    return !buf_ok(&path) ||
-           (!is_system(place) && (rules_root(&g->rules, place).n == 0 || rules_private(&g->rules, place)));
-}
-
-static bool of_the_host(struct guard *g, struct str path)
-{
-    return rules_root(&g->rules, path).n && !rules_private(&g->rules, path);
-}
-
 void told_link(struct guard *g, const struct place *p, const char *text)
 {
-    if (of_the_host(g, place_path(p)) && leads_out(g, place_dir(p), str_of(text)))
+    if (rules_of_host(&g->rules, place_path(p)) && rules_leads_out(&g->rules, place_dir(p), str_of(text)))
         left_add(g, place_path(p));
     told_refs(g, p);
 }
 
 void told_fifo(struct guard *g, const struct place *p)
 {
-    if (of_the_host(g, place_path(p)))
+    if (rules_of_host(&g->rules, place_path(p)))
         left_add(g, place_path(p));
 }
 
@@ -122,7 +97,7 @@ void told_fifo(struct guard *g, const struct place *p)
 void told_refs(struct guard *g, const struct place *p)
 {
     struct str name = {p->name, p->name_n};
-    if (!g->rules.git || !of_the_host(g, place_path(p)))
+    if (!g->rules.git || !rules_of_host(&g->rules, place_path(p)))
         return;
     if (fold_eq(name, STR("HEAD")) || fold_eq(name, STR("packed-refs")) || fold_eq(name, STR(TABLES)))
         left_add(g, place_path(p));
@@ -192,7 +167,7 @@ static void tell_or_count(struct guard *g, struct ending *e, enum told_kind kind
 
 static void tell_repository(struct guard *g, struct ending *e, struct str path)
 {
-    auto_fd int dir = sys_openat2(AT_FDCWD, path.p, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    auto_fd int dir = open_in_box(path, O_PATH | O_DIRECTORY);
     auto_buf struct buf names = BUF(4096);
     if (dir < 0 ? !git_is_nothing(dir) : reporoot_tells(g, dir, path, &names))
         tell_or_count(g, e, TOLD_REPOSITORY, path, dir < 0 ? STR(TOLD_CLOSED) : buf_view(&names));
@@ -242,8 +217,7 @@ static bool table_is_plain(struct guard *g, int directory, struct str name, stru
     auto_fd int file = sys_openat(directory, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
     if (file == -ENOENT) /* git would not work there */
         return true;
-    if (file < 0 || sys_stat_at(file, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0 || !S_ISREG(st.mode) ||
-        st.size > REFS_BYTES) {
+    if (file < 0 || sys_stat_fd(file, SYS_STAT_BASIC, &st) < 0 || !S_ISREG(st.mode) || st.size > REFS_BYTES) {
         buf_text(what, "a table that is too large to examine, or is not a file");
         return false;
     }
@@ -259,10 +233,8 @@ static bool table_is_plain(struct guard *g, int directory, struct str name, stru
 /* What a box removed may be in an older table for a while, and is named then, too. */
 static void tell_tables(struct guard *g, struct ending *e, struct str path, struct str list)
 {
-    auto_buf struct buf directory = BUF(PLACE_PATH), what = BUF(8192);
-    buf_str(&directory, (struct str){path.p, path.n - sizeof TABLES});
-    auto_fd int dir = sys_openat2(AT_FDCWD, buf_ok(&directory) ? buf_cstr(&directory) : "",
-                                  O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    auto_buf struct buf what = BUF(8192);
+    auto_fd int dir = open_in_box((struct str){path.p, path.n - sizeof TABLES}, O_PATH | O_DIRECTORY);
     bool plain = dir >= 0;
     for (unsigned left = TABLES_MAX; plain && list.n; left--) {
         struct str name = str_until(&list, '\n');
@@ -304,7 +276,7 @@ static void tell_left(struct guard *g, struct ending *e, struct str path)
     struct sys_stat st;
     char text[PATH_MAX];
     auto_fd int fd = sys_openat(AT_FDCWD, path.p, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
-    int no = fd < 0 ? fd : sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    int no = fd < 0 ? fd : sys_stat_fd(fd, SYS_STAT_BASIC, &st);
     if (no < 0) { /* gone, or in a directory that the box has closed */
         e->more += !git_is_nothing(no);
         return;
@@ -323,7 +295,7 @@ static void tell_left(struct guard *g, struct ending *e, struct str path)
     if (n > 0 && fold_eq(str_skip(path, directory.n + 1), STR("HEAD")) &&
         gitref_is_option((struct str){text, (size_t)n}))
         tell_or_count(g, e, TOLD_REF, path, (struct str){text, (size_t)n}); /* a link, as old versions of git made it */
-    else if (n > 0 && leads_out(g, directory, (struct str){text, (size_t)n}))
+    else if (n > 0 && rules_leads_out(&g->rules, directory, (struct str){text, (size_t)n}))
         tell_or_count(g, e, TOLD_LINK, path, (struct str){text, (size_t)n});
 }
 

@@ -22,3 +22,9 @@ static inline char *put_number(char *to, uint32_t v) /* at most ten digits */
     *to = 0;
     return to;
 }
+/* Of no more than eleven digits; returns `room`. */
+static inline char *decimal(char room[12], int number)
+{
+    put_number(room, (uint32_t)number);
+    return room;
+}

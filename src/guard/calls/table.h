@@ -1,0 +1,65 @@
+/*
+ * The calls that the guard performs, one row each; dispatch.c makes the switch of it, monitor.c what it tells of a failure.
+ *
+ *     X(call, how it is performed, argument with a directory or descriptor (-1: none), with a path (-1: none),
+ *       what a refusal is told as, whether finding its place is the first that is done with its caller)
+ *
+ * In a row `g` is the worker and `a` the arguments. An absolute path asks whether the thread that is known by this number is still
+ * there, and a relative one opens its working directory, which is there only as long as that thread.
+ */
+#pragma once
+
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
+
+#define INT(n)  (int)a[n]
+#define UINT(n) (unsigned)a[n]
+#define HERE    ((int)a[0] == AT_FDCWD)
+
+/* clang-format off */
+#define GUARD_CALLS(X)                                                                                                                        \
+    X(openat, open_call(g, INT(0), a[1], INT(2), UINT(3)), 0, 1, DENIAL_WRITE, HERE)                                                          \
+    X(mkdirat, make_call(g, INT(0), a[1], true, UINT(2), 0), 0, 1, DENIAL_CREATE, HERE)                                                       \
+    X(mknodat, make_call(g, INT(0), a[1], false, UINT(2), UINT(3)), 0, 1, DENIAL_CREATE, false)                                               \
+    X(symlinkat, symlink_call(g, a[0], INT(1), a[2]), 1, 2, DENIAL_CREATE, false)                                                             \
+    X(linkat, link_call(g, INT(0), a[1], INT(2), a[3], INT(4)), 2, 3, DENIAL_LINK, false)                                                     \
+    X(unlinkat, unlink_call(g, INT(0), a[1], INT(2)), 0, 1, DENIAL_REMOVE, HERE)                                                              \
+    X(renameat, rename_call(g, INT(0), a[1], INT(2), a[3], 0), 2, 3, DENIAL_RENAME, HERE)                                                     \
+    X(renameat2, rename_call(g, INT(0), a[1], INT(2), a[3], UINT(4)), 2, 3, DENIAL_RENAME, HERE)                                              \
+    X(truncate, truncate_call(g, a[0], (int64_t)a[1]), -1, 0, DENIAL_WRITE, false)                                                            \
+    X(fchmod, fchmod_call(g, INT(0), UINT(1)), 0, -1, DENIAL_CHANGE, false)                                                                   \
+    X(fchmodat, chmod_call(g, INT(0), a[1], UINT(2), 0), 0, 1, DENIAL_CHANGE, HERE)                                                           \
+    X(fchmodat2, chmod_call(g, INT(0), a[1], UINT(2), INT(3)), 0, 1, DENIAL_CHANGE, false)                                                    \
+    X(fchown, fchown_call(g, INT(0), UINT(1), UINT(2)), 0, -1, DENIAL_OWNER, false)                                                           \
+    X(fchownat, chown_call(g, INT(0), a[1], UINT(2), UINT(3), INT(4)), 0, 1, DENIAL_OWNER, false)                                             \
+    X(utimensat, times_call(g, INT(0), a[1], a[2], TIMES_SPEC, INT(3)), 0, 1, DENIAL_CHANGE, HERE && a[1])                                    \
+    X(setxattr, a[0] ? setxattr_call(g, true, -1, a[0], a[1], a[2], a[3], INT(4)) : -EFAULT, -1, 0, DENIAL_CHANGE, false)                     \
+    X(lsetxattr, a[0] ? setxattr_call(g, false, -1, a[0], a[1], a[2], a[3], INT(4)) : -EFAULT, -1, 0, DENIAL_CHANGE, false)                   \
+    X(fsetxattr, setxattr_call(g, true, INT(0), 0, a[1], a[2], a[3], INT(4)), 0, -1, DENIAL_CHANGE, false)                                    \
+    X(removexattr, a[0] ? removexattr_call(g, true, -1, a[0], a[1]) : -EFAULT, -1, 0, DENIAL_CHANGE, false)                                   \
+    X(lremovexattr, a[0] ? removexattr_call(g, false, -1, a[0], a[1]) : -EFAULT, -1, 0, DENIAL_CHANGE, false)                                 \
+    X(fremovexattr, removexattr_call(g, true, INT(0), 0, a[1]), 0, -1, DENIAL_CHANGE, false)                                                  \
+    GUARD_CALLS_OLD(X)
+/* Names of those above that only x86-64 has. */
+#if defined __x86_64__
+#define GUARD_CALLS_OLD(X)                                                                                                                    \
+    X(open, open_call(g, AT_FDCWD, a[0], INT(1), UINT(2)), -1, 0, DENIAL_WRITE, true)                                                         \
+    X(creat, open_call(g, AT_FDCWD, a[0], O_CREAT | O_WRONLY | O_TRUNC, UINT(1)), -1, 0, DENIAL_WRITE, true)                                  \
+    X(mkdir, make_call(g, AT_FDCWD, a[0], true, UINT(1), 0), -1, 0, DENIAL_CREATE, true)                                                      \
+    X(mknod, make_call(g, AT_FDCWD, a[0], false, UINT(1), UINT(2)), -1, 0, DENIAL_CREATE, false)                                              \
+    X(symlink, symlink_call(g, a[0], AT_FDCWD, a[1]), -1, 1, DENIAL_CREATE, false)                                                            \
+    X(link, link_call(g, AT_FDCWD, a[0], AT_FDCWD, a[1], 0), -1, 1, DENIAL_LINK, false)                                                       \
+    X(unlink, unlink_call(g, AT_FDCWD, a[0], 0), -1, 0, DENIAL_REMOVE, true)                                                                  \
+    X(rmdir, unlink_call(g, AT_FDCWD, a[0], AT_REMOVEDIR), -1, 0, DENIAL_REMOVE, true)                                                        \
+    X(rename, rename_call(g, AT_FDCWD, a[0], AT_FDCWD, a[1], 0), -1, 1, DENIAL_RENAME, true)                                                  \
+    X(chmod, chmod_call(g, AT_FDCWD, a[0], UINT(1), 0), -1, 0, DENIAL_CHANGE, true)                                                           \
+    X(chown, chown_call(g, AT_FDCWD, a[0], UINT(1), UINT(2), 0), -1, 0, DENIAL_OWNER, false)                                                  \
+    X(lchown, chown_call(g, AT_FDCWD, a[0], UINT(1), UINT(2), AT_SYMLINK_NOFOLLOW), -1, 0, DENIAL_OWNER, false)                               \
+    X(utime, a[0] ? times_call(g, AT_FDCWD, a[0], a[1], TIMES_BUF, 0) : -EFAULT, -1, 0, DENIAL_CHANGE, false)                                 \
+    X(utimes, a[0] ? times_call(g, AT_FDCWD, a[0], a[1], TIMES_VAL, 0) : -EFAULT, -1, 0, DENIAL_CHANGE, false)                                \
+    X(futimesat, times_call(g, INT(0), a[1], a[2], TIMES_VAL, 0), 0, 1, DENIAL_CHANGE, false)
+#else
+#define GUARD_CALLS_OLD(X)
+#endif
+/* clang-format on */

@@ -1,0 +1,11 @@
+/*
+ * The rules of a plan's guard as an image of their own: what a guard tells a pinfold in its box (guard/calls/rules_told.c), which plans an
+ * inner box by them. Pure: it reads a checked image and writes into memory.
+ */
+#pragma once
+#include "protocol/guard_table.h"
+#include "protocol/step.h"
+
+/* Its bytes. The plan has a table. */
+size_t guard_image_bytes(const struct plan_image *p);
+void guard_image_put(const struct plan_image *p, void *to);
