@@ -102,13 +102,14 @@ static int outside_at(struct guard *g, enum denial_action action, const struct p
 }
 
 /* Whether `action` on the object is outside. Exempt are files of /proc and devices, whose content is not stored (only
-   changes of their inode are judged), files the caller has open for writing, and the box's own terminals. */
+   changes of their inode are judged), files the caller has open for writing, and the box's own terminals. What is
+   written into a FIFO is not stored, either, but some program of the host reads it, and no read-only mount prevents it. */
 static bool object_outside(struct guard *g, const struct object *o, enum denial_action action)
 {
     if (action == DENIAL_READ || !is_outside(g, object_path(o)))
         return false;
     if (action == DENIAL_WRITE)
-        return S_ISREG(o->st.mode) && !o->proc && !o->held;
+        return (S_ISREG(o->st.mode) || S_ISFIFO(o->st.mode)) && !o->proc && !o->held;
     return g->plan->tier || file_system_of(g, o->fd, &o->st) != FS_PTS;
 }
 
