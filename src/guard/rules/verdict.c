@@ -545,6 +545,13 @@ static bool verdict_is_lost(const struct object *o)
     return o->st.links && named && !o->proc && !o->placed && !object_leads(o);
 }
 
+/* A pipe from which the caller of pinfold lets the command read (runtime/stdio.c): it is not opened for writing, nor is
+   its mark taken away. */
+static bool is_callers_pipe(const struct object *o)
+{
+    return S_ISFIFO(o->st.mode) && o->st.mode & S_ISVTX && !object_path(o).n;
+}
+
 int verdict_object(struct guard *g, const struct object *o, enum denial_action action)
 {
     struct str path = object_path(o);
@@ -574,6 +581,8 @@ int verdict_object(struct guard *g, const struct object *o, enum denial_action a
         if (object_outside(g, o, action)) /* for the box a link to it would cross file systems */
             return action == DENIAL_LINK ? -EXDEV : outside(g, action, o->fd, path);
     }
+    if (is_callers_pipe(o) && (action == DENIAL_WRITE ? !o->held : action != DENIAL_READ))
+        return -EACCES;
     rule = hidden_moved(g, o);
     if (rule)
         return deny(g, action, rule, path, MOVED_AWAY);
