@@ -407,13 +407,19 @@ static void hosts_are_the_same_or_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_have_one_form),         cmocka_unit_test(addresses_in_every_spelling),
-        cmocka_unit_test(wildcards_match_labels_only), cmocka_unit_test(ports_and_networks),
-        cmocka_unit_test(sets_stand_for_their_hosts),  cmocka_unit_test(rules_cover_and_meet),
-        cmocka_unit_test(hosts_are_the_same_or_not),   cmocka_unit_test(deny_wins_and_nothing_means_no),
-        cmocka_unit_test(any_bytes_where_said),        cmocka_unit_test(everything_but_a_name_is_names),
+        cmocka_unit_test(names_have_one_form),
+        cmocka_unit_test(addresses_in_every_spelling),
+        cmocka_unit_test(wildcards_match_labels_only),
+        cmocka_unit_test(ports_and_networks),
+        cmocka_unit_test(sets_stand_for_their_hosts),
+        cmocka_unit_test(rules_cover_and_meet),
+        cmocka_unit_test(hosts_are_the_same_or_not),
+        cmocka_unit_test(deny_wins_and_nothing_means_no),
+        cmocka_unit_test(any_bytes_where_said),
+        cmocka_unit_test(everything_but_a_name_is_names),
         cmocka_unit_test(a_denied_address_is_denied_behind_gateways),
-        cmocka_unit_test(malformed_rules_say_why),     cmocka_unit_test(addresses_have_classes),
+        cmocka_unit_test(malformed_rules_say_why),
+        cmocka_unit_test(addresses_have_classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
