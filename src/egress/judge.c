@@ -58,6 +58,12 @@ static bool own_address(const struct host_addr *a)
     return r == 0;
 }
 
+static bool leads_here(const struct host_addr *a)
+{
+    struct host_addr inner;
+    return own_address(a) || (addr_embedded(a, &inner) && own_address(&inner));
+}
+
 const char *judge_address(struct conn *c, const struct host_addr *a)
 {
     bool exact, named = address_rule(a, c->port, &exact);
@@ -89,7 +95,7 @@ const char *judge_address(struct conn *c, const struct host_addr *a)
     default:
         return "is at an address that cannot be a destination";
     }
-    if (!exact && own_address(a))
+    if (!exact && leads_here(a))
         return EGRESS_AT_OWN ": allow that very address to permit it";
     return NULL;
 }
@@ -131,7 +137,7 @@ bool judge_may_ask(const struct conn *c)
     case ADDR_PRIVATE:
     case ADDR_RESERVED:
     case ADDR_LINK_LOCAL:
-        return !own_address(&c->host->addr);
+        return !leads_here(&c->host->addr);
     default:
         return false;
     }

@@ -292,15 +292,30 @@ static enum addr_class classify_v4(const uint8_t b[4])
     return ADDR_PUBLIC;
 }
 
+bool addr_embedded(const struct host_addr *a, struct host_addr *ret)
+{
+    static const uint8_t compatible[12] = {0}, nat64[12] = {0x00, 0x64, 0xff, 0x9b};
+    const uint8_t *b = a->b;
+    if (!a->v6)
+        return false;
+    const bool low = memcmp(b, compatible, 12) == 0 || memcmp(b, nat64, 12) == 0;
+    if (!low && !(b[0] == 0x20 && b[1] == 0x02))
+        return false;
+    *ret = (struct host_addr){.v6 = false};
+    memcpy(ret->b, low ? b + 12 : b + 2, 4);
+    return true;
+}
+
 enum addr_class addr_classify(const struct host_addr *a)
 {
-    static const uint8_t zero[16] = {0}, nat64[12] = {0x00, 0x64, 0xff, 0x9b}, loopback[16] = {[15] = 1};
+    static const uint8_t zero[16] = {0}, loopback[16] = {[15] = 1};
     static const uint8_t metadata[][16] = {
         {0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, [15] = 0x54}, /* AWS: machines */
         {0xfd, 0x00, 0x0e, 0xc2, [15] = 0x23},              /* AWS: containers */
         {0xfd, 0x20, 0x00, 0xce, [14] = 0x02, [15] = 0x54}  /* Google */
     };
     const uint8_t *b = a->b;
+    struct host_addr inner;
 
     if (!a->v6)
         return classify_v4(b);
@@ -312,10 +327,8 @@ enum addr_class addr_classify(const struct host_addr *a)
         if (memcmp(b, metadata[i], 16) == 0)
             return ADDR_METADATA;
     }
-    if (memcmp(b, zero, 12) == 0 || memcmp(b, nat64, 12) == 0)
-        return classify_v4(b + 12);
-    if (b[0] == 0x20 && b[1] == 0x02)
-        return classify_v4(b + 2);
+    if (addr_embedded(a, &inner))
+        return classify_v4(inner.b);
     if (b[0] == 0xfe && (b[1] & 0xC0) == 0x80)
         return ADDR_LINK_LOCAL;
     if (b[0] == 0xfe && (b[1] & 0xC0) == 0xC0)

@@ -61,7 +61,10 @@ enum addr_class {
     ADDR_PRIVATE, /* RFC 1918, RFC 6598, RFC 4193 */
     ADDR_RESERVED
 };
-/* An IPv4 address embedded in a 6to4, NAT64 or IPv4-compatible address is classified as that IPv4 address. */
+/* The IPv4 address to which a NAT64 gateway (64:ff9b::/96, RFC 6052) or a 6to4 router (2002::/16) forwards, or that an
+   IPv4-compatible address (::/96) stands for: another way to the same machine. False: there is none. */
+bool addr_embedded(const struct host_addr *a, struct host_addr *ret);
+/* An embedded IPv4 address decides the class. */
 enum addr_class addr_classify(const struct host_addr *a);
 const char *addr_class_text(enum addr_class c);
 

@@ -242,6 +242,13 @@ static bool net_contains(const struct host_rule *r, const struct host_addr *a)
     return addr_within(a, &r->net, r->prefix);
 }
 
+/* A rule that denies an IPv4 address denies every way to it; one that allows it is about this address alone. */
+static bool net_matches(const struct host_rule *r, const struct host_addr *a)
+{
+    struct host_addr inner;
+    return net_contains(r, a) || (r->verb == RULE_DENY && addr_embedded(a, &inner) && net_contains(r, &inner));
+}
+
 static bool below(struct str name, struct str above)
 {
     return name.n > above.n + 1 && str_ends(name, above) && name.p[name.n - above.n - 1] == '.';
@@ -252,7 +259,7 @@ static bool matches_host(const struct host_rule *r, const struct host *h)
     if (r->match == MATCH_ANY)
         return true;
     if (r->match == MATCH_NET)
-        return h->kind == HOST_ADDR && net_contains(r, &h->addr);
+        return h->kind == HOST_ADDR && net_matches(r, &h->addr);
     if (h->kind != HOST_NAME)
         return false;
     struct str name = str_of(h->name), rule = str_of(r->name);

@@ -220,6 +220,7 @@ static bool is_all_layered(const struct making *m)
     return true;
 }
 
+/* A monitor sees more than the calls of FILTER_LAYERED; questions about writes and a caller's pipe need all opens. */
 uint32_t filter_of(const struct making *m)
 {
     if (m->facts->unsandboxed)
@@ -229,7 +230,7 @@ uint32_t filter_of(const struct making *m)
         bits |= FILTER_READS;
     if (m->facts->notify && m->policy->monitor)
         bits |= FILTER_MONITOR;
-    else if (m->facts->notify && is_all_layered(m) && !m->ask->grants) /* a monitor sees more, and so do questions */
+    else if (m->facts->notify && is_all_layered(m) && !m->ask->grants && !m->ask->piped)
         bits |= FILTER_LAYERED;
     if (m->facts->tier == TIER_LANDLOCK && m->policy->net != NET_HOST)
         bits |= FILTER_NO_INET;

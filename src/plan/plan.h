@@ -116,8 +116,9 @@ struct plan_ask {
      * stored; such places are private and vanish with the box.
      */
     const char *storage, *volume;
-    bool redirects;      /* a thorough probe tries how connections are redirected, though this policy has no network */
-    uint32_t grants;     /* ms that somebody has to allow a write while the command runs; 0: nobody is asked */
+    bool redirects;  /* a thorough probe tries how connections are redirected, though this policy has no network */
+    uint32_t grants; /* ms that somebody has to allow a write while the command runs; 0: nobody is asked */
+    bool piped;      /* a command may get a pipe of its caller's to read, which the guard keeps from being written */
     const char *session; /* its name, for a container engine's own lists; NULL: none. Not part of a digest */
     /*
      * Copy-on-write: the host's directory with upper/ and work/ of the layer that the workspace's changes go to; the

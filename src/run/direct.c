@@ -557,6 +557,12 @@ int stdio_of(const int given[3], bool use_fds, int *null, int stdio[3], struct e
     return 0;
 }
 
+static bool is_read_pipe(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
+}
+
 int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *options, struct pinfold_result **ret,
                 struct pinfold_error *error)
 {
@@ -585,6 +591,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
                            .of_image = !o.argv[0],
                            .environ = o.env ? o.env : (const char *const *)environ,
                            .tty = o.foreground && box_wants_tty(p->policy->tty, stdio, o.capture != 0)};
+    ask.piped = is_read_pipe(stdio[0]);
     if (o.ask && o.ask_writes)
         ask.grants = p->policy->net_ask_ms;
     char instance[16];

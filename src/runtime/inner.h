@@ -126,7 +126,7 @@ struct job { /* one command */
 };
 
 /* An enum stdio_way; -EBADF; or -EINVAL for what may never enter: directories, O_PATH, block devices, kernel
-   handles. */
+   handles. A pipe that the command only reads is marked for the guard. */
 int stdio_way(int fd);
 /*
  * In the builder, after BUILD: replaces reopenable files of `job` by descriptors opened in the box. If the box does not

@@ -6,10 +6,22 @@
  * device or a kernel handle (namespace, pidfd, mount ...) never enters the box; a read-only file is reopened through
  * the box's own mounts; a writable file, a terminal and any other device is replaced by a pipe that pinfold fills or
  * drains.
+ *
+ * A pipe is passed on, because a pipe between would read more than the command does. Opened again for writing, it would
+ * let the command say what some program of the host reads next from it: a shell that gets its script by a pipe executes
+ * that. So its sticky bit, which means nothing else in a pipe, tells the guard whose pipe it is (guard/rules/verdict.c).
  */
 #include "runtime/runner.h"
 
-enum { NSFS = 0x6e736673, PIDFS = 0x50494446 };
+enum { NSFS = 0x6e736673, PIDFS = 0x50494446, PIPEFS = 0x50495045 };
+
+/* Where it fails the pipe is another user's, and the kernel lets nobody else open it. */
+static void mark_pipe(int fd, const struct sys_stat *st, int flags)
+{
+    struct statfs fs;
+    if ((flags & O_ACCMODE) == O_RDONLY && !(st->mode & S_ISVTX) && sys_fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS)
+        (void)sys_fchmod(fd, (st->mode & 07777) | S_ISVTX);
+}
 
 int stdio_way(int fd)
 {
@@ -25,6 +37,8 @@ int stdio_way(int fd)
         return -EINVAL;
     switch (st.mode & S_IFMT) {
     case S_IFIFO:
+        mark_pipe(fd, &st, flags);
+        return STDIO_PASS;
     case S_IFSOCK:
         return STDIO_PASS;
     case S_IFCHR: /* null, zero, full, random, urandom */

@@ -182,7 +182,7 @@ static int keep_under(struct session_birth *b, bool thorough, struct err *e)
 {
     const struct pinfold_run_options layered = {.size = sizeof layered, .cow = b->cow, .cow_from = b->cow_from};
     auto_arena struct arena *mem = b->cow ? arena_new(MAX_SESSION_ARENA) : NULL;
-    struct plan_ask ask = {.session = b->place->name};
+    struct plan_ask ask = {.session = b->place->name, .piped = true};
     struct layer_held held;
     struct box_layer left;
     if (!b->cow)

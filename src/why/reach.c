@@ -77,7 +77,9 @@ static bool is_own_address(const struct host_addr *a)
     memcpy(&v4.sin_addr, a->b, 4);
     auto_fd int fd = socket(a->v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     const struct sockaddr *at = a->v6 ? (const void *)&v6 : (const void *)&v4;
-    return fd >= 0 && bind(fd, at, a->v6 ? sizeof v6 : sizeof v4) == 0;
+    struct host_addr inner;
+    return (fd >= 0 && bind(fd, at, a->v6 ? sizeof v6 : sizeof v4) == 0) ||
+           (addr_embedded(a, &inner) && is_own_address(&inner));
 }
 
 /* What needs a rule for that very address, whatever allows it by other means. 1: nothing. */

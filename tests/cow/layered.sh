@@ -52,6 +52,12 @@ ok "a project's own directory has a mount" test "$(filter)" = "guard, layered"
 rmdir .pinfold
 ok "without a layer all is asked" test "$("$pinfold" explain --no-layers -- true | sed -n 's/^filter *//p')" = "guard"
 
+# A shell that reads its script from a pipe, and starts a box that reads from it as well.
+planted() { printf '"%s" run -q --no-layers %s -- sh -c "echo echo planted >/dev/stdin" 2>/dev/null\necho end\n' "$pinfold" "$*" | bash; }
+ok "a pipe of the caller's is not written" test "$(planted --cow)" = end
+ok "a pipe of the caller's can be read" test "$(echo one | box -q --cow -- cat)" = one
+forget
+
 # A call that the guard is asked about makes its caller wait for another process.
 cat >../waits.py <<'PY'
 import os

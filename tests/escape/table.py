@@ -174,6 +174,8 @@ A("proc-self-cwd", "write /proc/self/cwd/../outside/victim", "EROFS", effect=mar
 A("proc-all-roots", "hunt-roots {outside}/victim", "EROFS EACCES EPERM ENOENT", effect=marked("{outside}/victim"))
 A("proc-all-descriptors", "hunt-fds victim", "EACCES ENOENT ENOTDIR ESRCH", effect=lambda s: marked("{victim}")(s) and not restore(s))
 A("lease-on-a-file-of-the-workspace", "lease {work}/README", "EPERM")
+for name in ("kernel/debug", "kernel/tracing", "fs/pstore", "fs/bpf", "class/zram-control"):  # what the kernel tells root alone
+    A("read-sys-" + name.replace("/", "-"), "list /sys/" + name, "EACCES ENOENT", users="root", absent="refused ENOENT")
 A("write-home", "write {home}/.bashrc", "EROFS EACCES", effect=marked("{home}/.bashrc"))
 A("create-in-home", "create {home}/.profile", "EROFS EACCES ENOENT", effect=exists("{home}/.profile"))
 A("write-etc", "write /etc/hostname", "EROFS EACCES", through="refused .*", users="user")
@@ -239,6 +241,46 @@ A("stdin-namespace", "setns-fd 0", "exit 125|exit 2|refused EPERM|refused EINVAL
 A("stdin-pidfd", "setns-fd 0", "exit 125|exit 2|refused EPERM|refused EINVAL", before=lambda s: pidfd_stdin(s), through="refused (EINVAL|EPERM)")
 A("stdin-socket-carries-directory", "scm-write 0 victim", "EAGAIN ENOTSOCK ENODATA EBADF EPERM EACCES ENOENT ENOTCONN", before=lambda s: scm_stdin(s),
   effect=marked("{outside}/victim"))
+
+
+def reader_at(name, as_stdin=False):
+    """A FIFO from which a program of the host reads."""
+    def before(scene):
+        path = scene.file(name)
+        os.mkfifo(path)
+        os.chmod(path, 0o666)
+        scene.user.own(path)
+        scene.reader = scene.open(name, os.O_RDWR | os.O_NONBLOCK)
+        if as_stdin:
+            scene.stdin = scene.open(name, os.O_RDONLY | os.O_NONBLOCK)
+    return before
+
+
+def piped(scene):
+    """Standard input is a pipe of the user's, from which a program of the host reads on: a shell its script, say."""
+    ends = os.pipe()
+    for fd in ends:
+        scene.stack.callback(os.close, fd)
+    if pf.IS_ROOT:
+        os.fchown(ends[0], scene.user.uid, scene.user.gid)
+    os.set_blocking(ends[0], False)
+    scene.stdin = scene.reader = ends[0]
+
+
+def heard(scene):
+    with contextlib.suppress(BlockingIOError):
+        return MARK.encode() in os.read(scene.reader, 4096)
+    return False
+
+
+# No read-only mount keeps a FIFO from being written.
+A("fifo-of-the-host", "write {outside}/pipe", "EROFS EACCES", before=reader_at("outside/pipe"), effect=heard)
+A("fifo-of-the-host-rdwr", "write-rdwr {outside}/pipe", "EROFS EACCES", before=reader_at("outside/pipe"), effect=heard)
+A("fifo-of-the-host-guard-off", "write {outside}/pipe", "EROFS EACCES", policy="--guard off", before=reader_at("outside/pipe"), effect=heard)
+A("fifo-of-the-host-as-stdin", "reopen-write 0", "EROFS EACCES", before=reader_at("outside/pipe", True), effect=heard)
+for name, flags in {"": "", "-guard-off": "--guard off", "-in-a-box-that-reads": "--profile readonly", "-nested": "--allow-nested-userns"}.items():
+    A("stdin-pipe-written" + name, "reopen-write 0", "EACCES", policy=flags, before=piped, effect=heard)
+A("stdin-pipe-written-without-its-mark", "reopen-chmod 0 , reopen-write 0", "EACCES", any_step=True, before=piped, effect=heard)
 
 
 def disk_stdin(scene):

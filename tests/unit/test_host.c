@@ -197,6 +197,24 @@ static void everything_but_a_name_is_names(void **state)
     assert_int_equal(host_judge(rules, 4, &address, 443, NULL), HOST_ALLOWED);
 }
 
+/* A gateway leads from an IPv6 address to the IPv4 address in it: what is denied there is denied by this way, too. */
+static void a_denied_address_is_denied_behind_gateways(void **state)
+{
+    static const char *const ways[] = {"192.0.2.1", "::ffff:192.0.2.1", "64:ff9b::c000:201", "2002:c000:201::5"};
+    (void)state;
+    struct host_rule rules[] = {rule_of("*", RULE_ALLOW), rule_of("192.0.2.0/24:80", RULE_DENY)};
+    struct host_rule allowed = rule_of("192.0.2.1", RULE_ALLOW);
+    struct host h, other;
+    host_parse(STR("64:ff9b::c000:301"), &other);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        host_parse(str_of(ways[i]), &h);
+        assert_int_equal(host_judge(rules, 2, &h, 80, NULL), HOST_DENIED);
+        assert_int_equal(host_judge(rules, 2, &h, 81, NULL), HOST_ALLOWED);
+        assert_int_equal(host_judge(&allowed, 1, &h, 80, NULL), i < 2 ? HOST_ALLOWED : HOST_DENIED_BY_DEFAULT);
+    }
+    assert_int_equal(host_judge(rules, 2, &other, 80, NULL), HOST_ALLOWED);
+}
+
 static void expect_error(const char *text, const char *why)
 {
     struct host_rule r;
@@ -389,12 +407,19 @@ static void hosts_are_the_same_or_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_have_one_form),         cmocka_unit_test(addresses_in_every_spelling),
-        cmocka_unit_test(wildcards_match_labels_only), cmocka_unit_test(ports_and_networks),
-        cmocka_unit_test(sets_stand_for_their_hosts),  cmocka_unit_test(rules_cover_and_meet),
-        cmocka_unit_test(hosts_are_the_same_or_not),   cmocka_unit_test(deny_wins_and_nothing_means_no),
-        cmocka_unit_test(any_bytes_where_said),        cmocka_unit_test(everything_but_a_name_is_names),
-        cmocka_unit_test(malformed_rules_say_why),     cmocka_unit_test(addresses_have_classes),
+        cmocka_unit_test(names_have_one_form),
+        cmocka_unit_test(addresses_in_every_spelling),
+        cmocka_unit_test(wildcards_match_labels_only),
+        cmocka_unit_test(ports_and_networks),
+        cmocka_unit_test(sets_stand_for_their_hosts),
+        cmocka_unit_test(rules_cover_and_meet),
+        cmocka_unit_test(hosts_are_the_same_or_not),
+        cmocka_unit_test(deny_wins_and_nothing_means_no),
+        cmocka_unit_test(any_bytes_where_said),
+        cmocka_unit_test(everything_but_a_name_is_names),
+        cmocka_unit_test(a_denied_address_is_denied_behind_gateways),
+        cmocka_unit_test(malformed_rules_say_why),
+        cmocka_unit_test(addresses_have_classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

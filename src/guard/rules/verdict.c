@@ -42,13 +42,14 @@ int verdict_outside_at(struct guard *g, enum denial_action action, const struct 
 }
 
 /* Whether `action` on the object is outside. Exempt are files of /proc and devices, whose content is not stored (only
-   changes of their inode are judged), files the caller has open for writing, and the box's own terminals. */
+   changes of their inode are judged), files the caller has open for writing, and the box's own terminals. What is
+   written into a FIFO is not stored, either, but some program of the host reads it, and no read-only mount prevents it. */
 static bool object_outside(struct guard *g, const struct object *o, enum denial_action action)
 {
     if (action == DENIAL_READ || !rules_outside(&g->rules, object_path(o)))
         return false;
     if (action == DENIAL_WRITE)
-        return S_ISREG(o->st.mode) && !o->proc && !o->held;
+        return (S_ISREG(o->st.mode) || S_ISFIFO(o->st.mode)) && !o->proc && !o->held;
     return g->plan->tier || file_system_of(g, o->fd, &o->st) != FS_PTS;
 }
 
@@ -223,6 +224,13 @@ static bool verdict_is_lost(const struct object *o)
     return o->st.links && named && !o->proc && !o->placed && !object_leads(o);
 }
 
+/* A pipe from which the caller of pinfold lets the command read (runtime/stdio.c): it is not opened for writing, nor is
+   its mark taken away. */
+static bool is_callers_pipe(const struct object *o)
+{
+    return S_ISFIFO(o->st.mode) && o->st.mode & S_ISVTX && !object_path(o).n;
+}
+
 int verdict_object(struct guard *g, const struct object *o, enum denial_action action)
 {
     struct str path = object_path(o);
@@ -252,6 +260,8 @@ int verdict_object(struct guard *g, const struct object *o, enum denial_action a
         if (object_outside(g, o, action)) /* for the box a link to it would cross file systems */
             return action == DENIAL_LINK ? -EXDEV : verdict_outside(g, action, o->fd, path);
     }
+    if (is_callers_pipe(o) && (action == DENIAL_WRITE ? !o->held : action != DENIAL_READ))
+        return -EACCES;
     rule = hidden_moved(g, o);
     if (rule)
         return deny(g, action, rule, path, MOVED_AWAY);
