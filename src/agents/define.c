@@ -459,5 +459,5 @@ int agent_find(const char *name, struct arena *mem, struct agent *ret, struct er
         int k = snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "", t->name);
         n += k > 0 && n + (size_t)k < sizeof list ? (size_t)k : 0;
     }
-    return err_say(e, ERR_POLICY, "unknown agent \"%.100s\" (known: %s)", name ? name : "", list);
+    return err_say(e, ERR_POLICY, "unknown agent '%.100s' (known: %s)", name ? name : "", list);
 }

@@ -114,8 +114,8 @@ static const char *hint(const struct plan *p, uint32_t where, int no)
         return "pinfold itself listens on this port";
     if (kind == STEP_ENTER && no == EINVAL)
         return "the root file system is the kernel's initial one, which pivot_root cannot leave";
-    if (where == WHERE_CLONE && no == EAGAIN)
-        return "the process limit of this user or control group is reached";
+    if (no == EAGAIN && (where == WHERE_CLONE || where == WHERE_CHILD || where == WHERE_GUARD))
+        return ERR_MORE_PROCESSES;
     return NULL;
 }
 

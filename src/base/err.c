@@ -68,3 +68,8 @@ int err_hint(struct err *e, int r, const char *format, ...)
     }
     return r;
 }
+
+int err_no_process(struct err *e, int r)
+{
+    return r == -EAGAIN ? err_hint(e, r, "%s", ERR_MORE_PROCESSES) : r;
+}

@@ -32,6 +32,12 @@ int err_wrap(struct err *e, int r, const char *format, ...) __attribute__((forma
 /* Appends " (<remedy>)"; returns r. */
 int err_hint(struct err *e, int r, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* What helps where a process could not be created (EAGAIN); err_no_process() appends it in that case, and returns r. */
+#define ERR_MORE_PROCESSES                                                                                             \
+    "the limit of processes of this user (ulimit -u) or of the control group (pids.max) is reached: raise it, or end " \
+    "some"
+int err_no_process(struct err *e, int r);
+
 static inline bool err_is_refused(int r)
 {
     return r == -EPERM || r == -EACCES;

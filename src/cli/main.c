@@ -212,7 +212,10 @@ int main(int argc, char **argv)
     verb_said = verb->name;
     const bool runs = (verb->id & (VERB_RUN | VERB_SHELL | VERB_EXEC | VERB_START)) != 0;
     int status = runs ? STATUS_SANDBOX : STATUS_USAGE;
-    if (ask_parse(&a, argc - from > 0 ? argc - from : 0, argv + (argc < from ? argc : from)))
+    if (ask_parse(&a, argc - from > 0 ? argc - from : 0, argv + (argc < from ? argc : from))) {
+        if (!a.help && !(verb->id & (VERB_EXEC | VERB_MCP | VERB_VERSION | VERB_COMPLETION | VERB_HELP)))
+            entry_waits_said(); /* the others look at little, or for as long as somebody asks */
         status = a.help ? help_print(verb->id, a.help) : run_verb(&a);
+    }
     return printed(status, runs ? STATUS_SANDBOX : STATUS_NO);
 }

@@ -151,6 +151,10 @@ bool open_events(const struct ask *a, char room[48], const char **ret)
         file += 5;
     if (!where || strncmp(file, "fd:", 3) == 0 || strncmp(file, "http://", 7) == 0 || strcmp(where, "journald") == 0)
         return true;
+    if (!otlp && !strchr(file, '/') && str_distance(str_of(file), STR("journald")) <= 2 && access(file, F_OK) < 0) {
+        complain("--events %s: did you mean journald? A file of that name: ./%s", file, file);
+        return false;
+    }
     int fd = open_honest("--events", file, said_workspace(a), (RESULT_FLAGS & ~O_TRUNC) | O_APPEND);
     if (fd < 0)
         return false;

@@ -17,6 +17,7 @@
 #include "run/image/look.h"
 #include "run/nested.h"
 #include "run/options.h"
+#include "run/waits.h"
 #include "run/world.h"
 #include "session/session.h"
 
@@ -40,6 +41,11 @@ bool entry_hidden(int argc, char **argv, int *ret_status)
         return true;
     }
     return false;
+}
+
+void entry_waits_said(void)
+{
+    waits_begin(2, -1);
 }
 
 bool entry_agent_known(const char *name)

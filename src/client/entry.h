@@ -9,6 +9,9 @@
    (the guard of a box) does not return. */
 bool entry_hidden(int argc, char **argv, int *ret_status);
 
+/* From here on a wait for a file system or another pinfold's lock is said on standard error, until a box starts (run/waits.h). */
+void entry_waits_said(void);
+
 /* Agents by name: run/agent/agent_start.h says what they do. */
 bool entry_agent_known(const char *name);
 bool entry_agent_keys(const char *name, struct agent_keys *ret);

@@ -1,14 +1,19 @@
 /* `pinfold doctor`: checks of this machine, engines and guarantees, and the report as text or JSON. */
 #include "doctor/doctor.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "run/report.h"
 #include "survey/cgroup.h"
+#include "survey/runtime_dir.h"
 #include "backends/container/container_ask.h"
 #include "backends/engine.h"
 #include "backends/tools/tool.h"
@@ -264,6 +269,57 @@ static void check_box(struct doctor_report *r)
         words_features(&words, lost);
     }
     check(r, lost ? CHECK_PART : CHECK_YES, "box", arena_text(r->mem, buf_cstr(&words)), NULL);
+}
+
+/* Sessions whose record went with the directory; each has a link to where that was. */
+static unsigned sessions_without_state(struct arena *mem)
+{
+    unsigned n = 0;
+    const char *run = runtime_path(mem), *top = run ? arena_printf(mem, "%s/s", run) : NULL;
+    DIR *d = top ? opendir(top) : NULL;
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        char to[PATH_MAX];
+        const char *of = arena_printf(mem, "%s/%s/of", top, entry->d_name);
+        if (of && readlink(of, to, sizeof to) > 0 && access(of, F_OK) < 0 && errno == ENOENT)
+            n++;
+    }
+    if (d)
+        (void)closedir(d);
+    return n;
+}
+
+/* Where layers, sessions and the log are, and what is known of links that boxes have made. */
+static void check_state(struct doctor_report *r)
+{
+    const char *state;
+    struct err e = {0};
+    if (nested_in_box())
+        return;
+    if (world_state(r->mem, &state, &e) < 0) {
+        check(r, CHECK_PART, "state", arena_text(r->mem, e.text), NULL);
+        return;
+    }
+    auto_buf struct buf words = BUF(MAX_WORDS);
+    words_safe(&words, state);
+    const int no = access(state, W_OK | X_OK) == 0 ? 0 : errno;
+    const unsigned left = no == ENOENT ? sessions_without_state(r->mem) : 0;
+    if (no == 0)
+        check(r, CHECK_YES, "state", arena_text(r->mem, buf_cstr(&words)), NULL);
+    else if (left)
+        check(r, CHECK_PART, "state",
+              arena_printf(r->mem, "%s was removed, with the records of %u session%s", buf_cstr(&words), left,
+                           left == 1 ? "" : "s"),
+              "pinfold session list shows what still runs; end it with pinfold session stop");
+    else if (no == ENOENT)
+        check(r, CHECK_YES, "state",
+              arena_printf(r->mem,
+                           "%s is not there: no box was started yet, or it was removed, with all layers and "
+                           "sessions; the next box makes it",
+                           buf_cstr(&words)),
+              NULL);
+    else
+        check(r, CHECK_PART, "state", arena_printf(r->mem, "%s: %s", buf_cstr(&words), strerror(no)),
+              "make it writable for you, or set XDG_STATE_HOME to another directory; without it boxes keep nothing");
 }
 
 /* Whether this very directory's policy lets a command start, and root write there. */
@@ -568,6 +624,7 @@ static int doctor(bool verify, struct doctor_report *ret, struct err *e)
     check_egress(ret);
     check_cgroup(ret);
     check_features(ret);
+    check_state(ret);
     check_box(ret);
     check_engines(ret);
     if (doctor_git(mem, getenv("HOME"), &ret->git) < 0 || doctor_secrets(mem, getenv("HOME"), &ret->secrets) < 0 ||

@@ -41,7 +41,7 @@ struct scene {
 
 static int copy_program(const char *to, struct err *e)
 {
-    char bytes[1 << 16];
+    static char bytes[1 << 16];
     auto_fd int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     auto_fd int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
     ssize_t n = -1;
@@ -205,7 +205,7 @@ static void end_process(int pid)
 /* Removes the boxes' caches, whose project no longer exists. */
 static void remove_caches(const struct scene *c, const char *state)
 {
-    char path[PATH_MAX], text[CACHES_NOTE_MAX];
+    static char path[PATH_MAX], text[CACHES_NOTE_MAX];
     snprintf(path, sizeof path, "%s/caches", state);
     DIR *d = opendir(path);
     for (struct dirent *e; d && (e = readdir(d));) {
@@ -222,7 +222,7 @@ static void remove_caches(const struct scene *c, const char *state)
 
 static void end_scene(struct scene *c)
 {
-    char state[PATH_MAX];
+    static char state[PATH_MAX];
     snprintf(state, sizeof state, "%s", c->stage.state ? c->stage.state : "");
 
     end_process(c->stage.victim);
@@ -249,7 +249,8 @@ static void end_scene(struct scene *c)
    service. */
 static int load_default(struct scene *c, struct err *e)
 {
-    char work[PATH_MAX + 8], hidden[PATH_MAX + 8], service[32];
+    static char work[PATH_MAX + 8], hidden[PATH_MAX + 8];
+    char service[32];
     struct pinfold_error error = {0};
     snprintf(work, sizeof work, "%s/work", c->dir);
     snprintf(hidden, sizeof hidden, "%s/hidden", c->dir);
@@ -275,7 +276,7 @@ static void clean_work(const struct scene *c)
     static const char *const left[] = {"work/link",   "work/hard",      "work/prepared", "work/plain",
                                        "work/.envrc", "work/.mcp.json", "work/disk",     "work/made",
                                        "work/.git",   "work/.claude",   "outside/new"};
-    char path[PATH_MAX + 32];
+    static char path[PATH_MAX + 32];
     for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
         snprintf(path, sizeof path, "%s/%s", c->dir, left[i]);
         remove_tree(AT_FDCWD, path);
@@ -286,7 +287,7 @@ static void clean_work(const struct scene *c)
 /* Runs the attack in a child, without a box; returns its status. */
 static int run_outside(const struct scene *c, const struct attack *a)
 {
-    char text[STAGE_ARGUMENTS][256];
+    static char text[STAGE_ARGUMENTS][256];
     char *argv[1 + STAGE_ARGUMENTS];
     int status;
 
@@ -313,7 +314,7 @@ static int run_outside(const struct scene *c, const struct attack *a)
 
 static int run_inside(const struct scene *c, const char *name, bool net, struct pinfold_result **ret, struct err *e)
 {
-    char text[STAGE_ARGUMENTS][256], program[PATH_MAX + 32], secret[PATH_MAX + 32];
+    static char text[STAGE_ARGUMENTS][256], program[PATH_MAX + 32], secret[PATH_MAX + 32];
     const char *argv[3 + STAGE_ARGUMENTS + 1] = {program, "--attack", name};
     struct pinfold_error error = {0};
 
@@ -358,7 +359,7 @@ static struct verdict judge_attack(struct arena *mem, const struct scene *c, con
 
 int verify_box(struct arena *mem, struct verdict **ret, size_t *ret_n, struct err *e)
 {
-    struct scene c;
+    static struct scene c; /* as what its parts write paths into: a small stack has room for a box, and little more */
     struct verdict *list = arena_zero(mem, n_attacks * sizeof *list);
     int r = list ? make_scene(&c, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "verify");
 
@@ -393,7 +394,8 @@ int verify_box(struct arena *mem, struct verdict **ret, size_t *ret_n, struct er
 
 int try_box(struct arena *mem, uint64_t *ret_us, features *ret_lost, const char **ret_how, struct err *e)
 {
-    struct scene c = {
+    static struct scene c;
+    c = (struct scene){
         .tcp = -1, .service = -1, .path_socket = -1, .abstract_socket = -1, .leaked = -1, .stage.shm = -1};
     struct pinfold_result *result;
     struct timespec before, after;

@@ -120,7 +120,7 @@ static bool read_link(char path[PATH_MAX], size_t n)
 /* The real path, of which the last components need not exist, and links to nothing lead where they lead; false if there is none. */
 static bool real_path(const char *path, char ret[PATH_MAX])
 {
-    char whole[PATH_MAX], head[PATH_MAX], real[PATH_MAX];
+    static char whole[PATH_MAX], head[PATH_MAX], real[PATH_MAX];
     unsigned links = 0;
     if (path[0] != '/' || snprintf(whole, sizeof whole, "%s", path) >= (int)sizeof whole)
         return false;
@@ -383,7 +383,7 @@ int hook_check(void)
 {
     static struct hook_verdict v;
     auto_buf struct buf text = BUF(QUESTION_MAX);
-    char part[65536];
+    static char part[65536];
     ssize_t n;
     if (hook_in_box())
         return 0; /* the agent is in the box, with all its tools */

@@ -591,10 +591,10 @@ static int settle_network(struct merge *m)
         return 0;
     }
     if (p->net != NET_ALLOW)
-        return merge_say(m, ERR_POLICY, m->allow_said, "%s although the network is '%.*s' (use allow)",
-                         m->allow_said->key == KEY_REACH     ? "a service is reached"
-                         : m->allow_said->key == KEY_NET_ASK ? "hosts are allowed by asking"
-                                                             : "hosts are allowed",
+        return merge_say(m, ERR_POLICY, m->allow_said, "%s needs the network 'allow', not '%.*s'",
+                         m->allow_said->key == KEY_REACH     ? "reaching a service"
+                         : m->allow_said->key == KEY_NET_ASK ? "asking for hosts"
+                                                             : "allowing hosts",
                          (int)m->net_said->a.n, m->net_said->a.p);
     return 0;
 }

@@ -83,7 +83,7 @@ static size_t put_common(const struct checks *c, struct pinfold_option *to)
 static int freeze(struct checks *c, char *why, size_t room)
 {
     struct pinfold_option options[PROJECT_OPTIONS + 16] = {{0}};
-    char mount[2 * PATH_MAX], start[2 * PATH_MAX];
+    static char mount[2 * PATH_MAX], start[2 * PATH_MAX];
     size_t n = put_common(c, options);
     snprintf(mount, sizeof mount, "%s/hooks:" HOOKS_IN_BOX, c->top);
     options[n++] = (struct pinfold_option){"mount", mount};

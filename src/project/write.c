@@ -30,8 +30,10 @@ int project_fail(char *why, size_t room, int no, const char *format, ...)
     va_start(args, format);
     int n = vsnprintf(why, room, format, args);
     va_end(args);
+    const bool full = no == ENOSPC || no == EDQUOT;
     if (n >= 0 && (size_t)n < room && no)
-        snprintf(why + n, room - (size_t)n, ": %s", strerror(no));
+        snprintf(why + n, room - (size_t)n, ": %s%s", strerror(no),
+                 full ? " (make room: df -h, df -i, or your quota)" : "");
     return -(no ? no : EINVAL);
 }
 
@@ -175,9 +177,8 @@ int project_write(int dir, const char *path, const struct project_seen *seen, co
     int r = 0;
     if (seen->git && (force || faccessat(at, NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0) &&
         (r = ignore(dir, &done->ignored)) < 0)
-        (void)project_fail(why, room, -r,
-                           "cannot add the line '" IGNORE "' to '%s/.gitignore', which must be a file of at most 1 MiB",
-                           path);
+        (void)project_fail(why, room, -r, "cannot add the line '" IGNORE "' to '%s/.gitignore'%s", path,
+                           r == -EFBIG || r == -ELOOP ? ", which must be a file of at most 1 MiB" : "");
     const bool free_name = force || faccessat(at, NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0; /* or nothing is written */
     if (r == 0 && container->engine && free_name)
         r = put_dockerfile(dir, at, path, force, done, why, room);

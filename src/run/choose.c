@@ -210,7 +210,7 @@ static int prepare_any(const struct pinfold_policy *p, const struct plan_ask *as
                        struct err *e)
 {
     enum { MANY = 16, LONGEST = 1024 };
-    char said[MANY][LONGEST];
+    static char said[MANY][LONGEST]; /* a quarter of a small stack (ulimit -s 64) */
     struct engine_reason no[MANY];
     size_t n = 0;
     int last = 0;

@@ -27,6 +27,7 @@
 #include "run/report.h"
 #include "run/keys/ssh.h"
 #include "run/trust.h"
+#include "run/waits.h"
 #include "run/words.h"
 #include "supervisor/sink.h"
 
@@ -471,6 +472,7 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
     say_header(o, spec.start.plan, again);
     struct cow_beside beside;
     cow_beside(&spec, result->layer, &beside);
+    waits_end();
     r = box_run(&spec, &result->box, e);
     cow_beside_end(&beside);
     moves_end(&checker);

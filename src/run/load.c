@@ -236,7 +236,13 @@ static int add_settings_file(struct layers *l, const char *path, enum policy_for
 static int add_settings(struct layers *l, const struct pinfold_policy_options *o, struct err *e)
 {
     enum policy_format format = POLICY_SRT;
+    bool any = o->settings != NULL;
     int r = o->settings_format ? format_of(o->settings_format, &format, e) : 0;
+    for (const struct pinfold_option *f = o->options; f && f->name; f++)
+        any |= same(f->name, "settings");
+    if (r == 0 && o->settings_format && !any) /* whoever says how they are written takes them for read */
+        return err_say(e, ERR_POLICY, "--from %s: no settings are given; name their file: --settings FILE",
+                       o->settings_format);
     if (r == 0 && o->settings)
         r = o->settings_text ? add_settings_text(l, o->settings, o->settings_text, format, e)
                              : add_settings_file(l, o->settings, format, NULL, e);

@@ -76,7 +76,7 @@ static int take_file(int file, size_t n, struct buf *out)
 
 int ask_answer(int fd, struct keep_answer *ret, struct buf *out, struct err *e)
 {
-    struct {
+    static struct { /* most of a small stack (ulimit -s 64) */
         struct frame f;
         char text[KEEP_MESSAGE];
     } m;

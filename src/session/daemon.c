@@ -17,6 +17,7 @@
 #include "sessiond/sessiond.h"
 #include "session/inside.h"
 #include "run/planned.h"
+#include "run/waits.h"
 #include "run/keys/ssh.h"
 #include "run/moves.h"
 #include "run/nested.h"
@@ -88,6 +89,7 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
     keep.box.moves = checker.socket;
     struct cow_beside beside;
     cow_beside(&keep.box, b->layer, &beside);
+    waits_end();
     r = sessiond_run(&keep, e);
     cow_beside_end(&beside);
     moves_end(&checker);
@@ -200,7 +202,9 @@ static int keep_under(struct session_birth *b, bool thorough, struct err *e)
 static _Noreturn void sessiond_main(struct session_birth *b)
 {
     struct err first = {0}, e = {0};
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC), said = fcntl(2, F_DUPFD_CLOEXEC, 3);
+    if (said > 2)
+        waits_begin(said, b->report);
     for (int fd = 0; fd < 3; fd++)
         (void)dup2(null, fd);
     int r = keep_under(b, false, &first);
@@ -272,7 +276,13 @@ int session_begin(struct pinfold_policy *policy, const struct session_place *p, 
     pid_t pid = fork();
     if (pid == 0) {
         forget_caller(&b);
-        if (fork() != 0)
+        pid = fork();
+        if (pid < 0) {
+            struct err e2 = {0};
+            (void)err_no_process(&e2, err_sys(&e2, ERR_SYSTEM, errno, "cannot start the session"));
+            sessiond_report(&b.report, -e2.no, &e2);
+        }
+        if (pid != 0)
             _exit(0);
         sessiond_main(&b);
     }
@@ -291,7 +301,7 @@ int session_begin(struct pinfold_policy *policy, const struct session_place *p, 
     }
     (void)close(pipe_ends[0]);
     if (pid < 0)
-        return err_sys(e, ERR_SYSTEM, no, "cannot start the session");
+        return err_no_process(e, err_sys(e, ERR_SYSTEM, no, "cannot start the session"));
     if (n < sizeof said)
         return err_say(e, ERR_SYSTEM, "the session daemon died while starting");
     if (said.r < 0) {

@@ -207,8 +207,16 @@ static void adopt_limits(struct pinfold_session *s, const struct limits *l)
 }
 
 /* What a run says before its command, and that a new session's commands do not say each time. */
-static void say_start(const struct pinfold_policy *policy, const struct pinfold_session_options *o)
+static void say_start(const struct pinfold_session *s, const struct pinfold_policy *policy,
+                      const struct pinfold_session_options *o)
 {
+    if (s->record.tier == TIER_LANDLOCK) {
+        auto_buf struct buf words = BUF(MAX_WORDS);
+        buf_text(&words, "this session's box has no namespaces (Landlock only): ");
+        words_features(&words, s->record.lost);
+        buf_text(&words, s->record.lost ? " cannot be enforced; why: pinfold doctor" : "why: pinfold doctor");
+        o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&words));
+    }
     auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
     const char *notes[4] = {egress_names_denied(policy->policy)};
     if (mem && survey_repository(policy->policy, policy->layers.world.home, mem, notes + 1) < 0)
@@ -252,7 +260,7 @@ int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_s
         if (r == 0)
             r = make_under_lock(s, policy, lock, &o, &e);
         if (r == 0 && o.say)
-            say_start(policy, &o);
+            say_start(s, policy, &o);
     }
     if (r < 0) {
         pinfold_session_free(s);

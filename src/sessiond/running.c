@@ -38,7 +38,11 @@ static bool stat_of(int pid, bool *ret_own, double *ret_seconds)
     *ret_own = strncmp(name, "(pinfold", 8) == 0;
     for (int field = 2; rest && field < 22; field++)
         rest = strchr(rest + 1, ' ');
-    *ret_seconds = rest ? atof(up) - (double)strtoull(rest + 1, NULL, 10) / (double)sysconf(_SC_CLK_TCK) : 0;
+    /* Not by strtod(3), which takes an eighth of a small stack (ulimit -s 64). */
+    char *end;
+    const double whole = (double)strtoull(up, &end, 10),
+                 since = whole + (*end == '.' ? (double)strtoull(end + 1, NULL, 10) / 100 : 0);
+    *ret_seconds = rest ? since - (double)strtoull(rest + 1, NULL, 10) / (double)sysconf(_SC_CLK_TCK) : 0;
     return true;
 }
 
@@ -62,7 +66,7 @@ static void put_one(struct json *j, int pid, double seconds)
 void running_put(int builder, struct json *j)
 {
     int own[MAX_LOOKED] = {builder}, n = builder > 0 ? 1 : 0, shown = 0;
-    char children[4096];
+    static char children[4096];
     for (int i = 0; i < n; i++) {
         char name[32]; /* of its only thread */
         snprintf(name, sizeof name, "task/%d/children", own[i]);

@@ -192,7 +192,7 @@ static void take_in(struct channel *c, const char *bytes, size_t n)
 
 static void read_caller(struct channel *c)
 {
-    char bytes[65536];
+    char bytes[16384];
     ssize_t n = read(c->fd, bytes, sizeof bytes);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;

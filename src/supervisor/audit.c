@@ -25,7 +25,7 @@
 #include "supervisor/run.h"
 #include "user/own_dirs.h"
 
-#define READ_CHUNK (64u << 10)
+#define READ_CHUNK (16u << 10)
 #define CHAIN_END  (32 + sizeof "\"}\n" - 1) /* a chained line ends with its sum and these */
 
 struct audit_log {

@@ -375,30 +375,43 @@ static bool at_once(struct written_walk *w)
     return true;
 }
 
+static void walk_free(struct written_walk **w)
+{
+    if (*w)
+        (void)close_fd((*w)->dir);
+    free(*w);
+}
+#define auto_walk __attribute__((cleanup(walk_free)))
+
 int written_walk(const char *memory, const char *what, const char *path, char ret_real[PATH_MAX], int *ret_fd,
                  struct err *e)
 {
-    struct written_walk w = {.memory = memory, .dir = -1};
     char here[PATH_MAX];
     here[0] = 0;
     if (path[0] != '/' && (!getcwd(here, sizeof here) || here[0] != '/'))
         return here[0] ? -ENOENT : -errno;
-    if (snprintf(w.rest, sizeof w.rest, "%s%s%s", here, here[0] ? "/" : "", path) >= (int)sizeof w.rest)
+    auto_walk struct written_walk *w = calloc(1, sizeof *w); /* a third of a small stack (ulimit -s 64) */
+    if (!w)
+        return -ENOMEM;
+    w->memory = memory;
+    w->dir = -1;
+    if (snprintf(w->rest, sizeof w->rest, "%s%s%s", here, here[0] ? "/" : "", path) >= (int)sizeof w->rest)
         return -ENAMETOOLONG;
     int no = 0;
-    if (!at_once(&w)) {
-        no = to_root(&w);
+    if (!at_once(w)) {
+        no = to_root(w);
         if (no == 0)
-            no = walk_on(&w);
+            no = walk_on(w);
     }
-    auto_fd int fd = w.dir;
-    if (w.planted[0])
-        return written_refuse(what, path, w.planted, w.real, e);
+    auto_fd int fd = w->dir;
+    w->dir = -1;
+    if (w->planted[0])
+        return written_refuse(what, path, w->planted, w->real, e);
     if (no < 0)
         return no == -EPERM ? -EACCES : no; /* -EPERM is reserved for refusals */
     if (ret_real)
-        strcpy(ret_real, w.real);
+        strcpy(ret_real, w->real);
     if (ret_fd)
-        *ret_fd = w.missing ? -1 : take_fd(&fd);
+        *ret_fd = w->missing ? -1 : take_fd(&fd);
     return 0;
 }

@@ -66,6 +66,13 @@ has no-proc-doctor "$doctor" "/proc is not mounted"
 case $doctor in *hidepid*) say 1 no-proc-is-no-hidepid "$doctor" ;; *) say 0 no-proc-is-no-hidepid ;; esac
 mount -t proc proc /proc
 
+# SELinux's boolean, as a machine with Fedora's policy shows it. What it forbids it forbids by a policy, which is not there.
+mount -t tmpfs none /sys/fs && mkdir -p /sys/fs/selinux/booleans && echo "1 1" >/sys/fs/selinux/booleans/deny_ptrace && echo 1 >/sys/fs/selinux/enforce
+has deny-ptrace "$(as_user "\$P run -q -- true; \$P doctor")" "guard: SELinux's boolean deny_ptrace is on" "seccomp-notification   SELinux's boolean deny_ptrace is on" "-> sudo setsebool -P deny_ptrace off"
+echo 0 >/sys/fs/selinux/enforce
+has deny-ptrace-of-a-permissive-machine "$(as_user "$writes")" yes
+umount /sys/fs
+
 echo 3 >$yama # for as long as this machine runs
 rm -f /home/user/project/made
 has ptrace-scope-3 "$(as_user "$writes; ls; \$P doctor; \$P session start s")" "guard: kernel.yama.ptrace_scope is 3" "restart the machine" "seccomp-notification   kernel.yama.ptrace_scope is 3"

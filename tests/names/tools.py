@@ -141,12 +141,12 @@ ROWS = {  # by the entry without its last slash
 # Entries that are another spelling of one above, for the same tool, are not listed.
 UNTRIED = {
     "judged by content, in the suites guard and escape": ".git/config .git/config.worktree .gitmodules rebase-merge/strategy sequencer/opts sequencer/todo .git/hooks .git/info/attributes .git/commondir refs/replace info/grafts",
-    "neither Debian nor npm has the tool": ".jj/repo .jj/repo/config.toml .jj/workspace-config.toml .git/sl/config .sl/config .sl/sharedpath .pijul/config .overcommit.yml .trunk .lvimrc devenv.nix devbox.json "
+    "neither Debian nor npm has the tool": ".jj/repo .jj/repo/config.toml .jj/workspace-config.toml .git/sl/config .sl/config .sl/sharedpath .pijul/config .overcommit.yml .trunk .lvimrc devenv.nix devbox.json pixi.toml .pixi/config.toml "
                                            "rust-toolchain rust-toolchain.toml .mvn/wrapper .mvn/extensions.xml .mvn/mvnd.properties .flox/env .shadowenv.d bin/activate-hermit bin/hermit bin/hermit.hcl "
                                            ".tmux-sessionizer .sdkmanrc global.json hk.pkl hk.local.pkl .config/hk.pkl .config/hk.local.pkl packrat/init.R rv/scripts devenv.yaml devenv.local.nix devenv.local.yaml "
                                            ".moon/hooks .flox/env.json .jvmopts .sbtopts .mill-jvm-opts .mill-opts .gh-dash.yml .rusty-hook.toml rusty-hook.toml captainhook.json captainhook.config.json "
                                            "grumphp.yml grumphp.yaml grumphp.yml.dist grumphp.yaml.dist",
-    "what it names is downloaded first": ".corepack.env .bazeliskrc .bazelversion gradle/gradle-daemon-jvm.properties .prototools mise.lock mise.local.lock .config/mise.lock mise/mise.lock flake.lock devenv.lock devbox.lock .flox/env.lock",
+    "what it names is downloaded first": ".corepack.env .bazeliskrc .bazelversion gradle/gradle-daemon-jvm.properties .prototools mise.lock mise.local.lock .config/mise.lock mise/mise.lock flake.lock devenv.lock devbox.lock pixi.lock .flox/env.lock",
     "a tool of npm, PyPI, Ruby or R, that is large for one row": ".poetry .pdm-plugins .git/lazygit.yml .lazygit.yml .bzr/branch/branch.conf .p4config .gclient .reviewboardrc .arcconfig prek.toml sgconfig.yml .rbenv-vars .lintr .git-hooks .gitlint .czrc .cz.json",
     "an editor's language server, or an editor's plugin": "*.sublime-project .lazy.lua .ycm_extra_conf.py .lite_project.lua rust-analyzer.toml .lsp/config.edn buildServer.json hie.yaml .hie-bios .sourcekit-lsp .kateproject .joyride .factorypath",
     "a login to a desktop or to systemd": ".config/autostart .config/systemd/user .config/environment.d .pam_environment .xprofile .xsessionrc .xinitrc",

@@ -112,11 +112,11 @@ static const struct {
     {"net: {allow: [\"fe80::1/10\"]}\n",
      "/home/u/p/f:1:15: net.allow: 'fe80::1/10' has bits set after its prefix; write the range's first address"},
     {"net: {mode: none, allow: [x.com]}\n",
-     "/home/u/p/f:1:27: net.allow: hosts are allowed although the network is 'none' (use allow)"},
+     "/home/u/p/f:1:27: net.allow: allowing hosts needs the network 'allow', not 'none'"},
     {"net: {mode: host, allow: [x.com]}\n",
-     "/home/u/p/f:1:27: net.allow: hosts are allowed although the network is 'host' (use allow)"},
+     "/home/u/p/f:1:27: net.allow: allowing hosts needs the network 'allow', not 'host'"},
     {"net: {mode: host, ask: true}\n",
-     "/home/u/p/f:1:24: net.ask: hosts are allowed by asking although the network is 'host' (use allow)"},
+     "/home/u/p/f:1:24: net.ask: asking for hosts needs the network 'allow', not 'host'"},
     {"net: {ask: maybe}\n", "/home/u/p/f:1:12: net.ask: 'maybe' is not true or false"},
     {"net: {ask_time: none}\n", "/home/u/p/f:1:17: net.ask_time: 'none' is not a time (write 30s)"},
     {"net: {ask_time: 2h}\n", "/home/u/p/f:1:17: net.ask_time: '2h' is more than the maximum of 1h"},
@@ -385,7 +385,7 @@ static void mistakes_in_flags_name_the_flag(void **state)
     flags_bad((const char *const[]){"rw", NULL, NULL}, "--rw: needs a value, PATH");
     flags_bad((const char *const[]){"rw", "/a", "hide", "/a", NULL}, "--hide: '/a' is also declared rw by --rw");
     flags_bad((const char *const[]){"net", "host", "allow", "x.com", NULL},
-              "--allow: hosts are allowed although the network is 'host' (use allow)");
+              "--allow: allowing hosts needs the network 'allow', not 'host'");
     flags_bad((const char *const[]){"profile", "untrustd", NULL},
               "--profile: unknown profile 'untrustd' (did you mean 'untrusted'?)");
     flags_bad((const char *const[]){"workspace", "/", NULL},

@@ -51,7 +51,7 @@ static void argv(void **state)
     (void)state;
     command_line(
         "state /home/u/.local/state\n", (struct machine_fact){.memory_mib = 2048, .cpus = 2, .tsc_khz = 2000000},
-        "/usr/bin/qemu-system-x86_64\n-accel tcg\n-cpu max\n-M microvm,acpi=on,rtc=on\n-m 2240M\n-smp 2\n"
+        "/usr/bin/qemu-system-x86_64\n-accel tcg,thread=single\n-cpu max\n-M microvm,acpi=on,rtc=on\n-m 2240M\n-smp 2\n"
         "-nodefaults\n-no-user-config\n-no-reboot\n-display none\n"
         "-kernel /run/pinfold-vm/kernel-0123456789abcdef\n-initrd /run/pinfold-vm/initrd-0123456789abcdef\n"
         "-append console=ttyS0 quiet panic=-1 reboot=t cryptomgr.notests tsc_early_khz=2000000\n"

@@ -333,7 +333,7 @@ static int clone_builder(struct birth *birth, int *ret_pidfd)
 
 static int clone_failed(const struct plan_image *plan, int no, struct err *e)
 {
-    (void)err_sys(e, ERR_CANNOT, no, "cannot create the box's namespaces");
+    (void)err_no_process(e, err_sys(e, ERR_CANNOT, no, "cannot create the box's namespaces"));
     bool forbidden = no == EPERM || no == EACCES || no == ENOSPC || no == EUSERS || no == EINVAL || no == ENOSYS;
     return plan->namespaces && forbidden ? -ENGINE_STALE : -no;
 }

@@ -247,7 +247,8 @@ static struct reason namespace_reason(struct arena *mem, const struct tried *t)
     if (t->clone == -ENOSPC || t->clone == -EUSERS)
         return lowest_limit(mem);
     if (t->clone)
-        return (struct reason){trial_clause(mem, "the kernel refuses namespaces", -t->clone), NULL};
+        return (struct reason){trial_clause(mem, "the kernel refuses namespaces", -t->clone),
+                               t->clone == -EAGAIN ? ERR_MORE_PROCESSES : NULL};
     if (t->no[TRIAL_MAPS] == -ENOENT && access("/proc/self", F_OK) < 0)
         return (struct reason){"/proc is not mounted here", "mount -t proc proc /proc"};
     for (int i = 0; i <= TRIAL_TMPFS; i++) {
@@ -266,7 +267,7 @@ static struct reason namespace_reason(struct arena *mem, const struct tried *t)
 /*
  * The guard reads the arguments of calls in memory of the box's, which Yama may keep from it: at 3 from everybody, at 2 from whoever has
  * no CAP_SYS_PTRACE over the box. Where there are namespaces the guard has that; without them it has the caller's. A box that started
- * all the same would see each of its calls fail with EFAULT.
+ * all the same would see each of its calls fail with EFAULT. SELinux may keep it from everybody, too.
  */
 const char *native_unreadable(const struct facts *f, const char **ret_remedy)
 {
@@ -279,6 +280,11 @@ const char *native_unreadable(const struct facts *f, const char **ret_remedy)
         *ret_remedy = "sudo sysctl -w kernel.yama.ptrace_scope=1";
         return "kernel.yama.ptrace_scope is 2, so that without namespaces only root may read the arguments of system "
                "calls";
+    }
+    /* Of Fedora's policy, for instance: then SELinux lets nobody read another process's memory, whatever its capabilities. */
+    if (read_switch("/sys/fs/selinux/booleans/deny_ptrace") == 1 && read_switch("/sys/fs/selinux/enforce") == 1) {
+        *ret_remedy = "sudo setsebool -P deny_ptrace off";
+        return "SELinux's boolean deny_ptrace is on, so that nobody may read the arguments of system calls";
     }
     return NULL;
 }

@@ -193,7 +193,13 @@ static int vm_argv(const struct plan *p, const struct tool_ask *ask, struct aren
     const struct machine_fact *m = p->facts->machine;
     struct tool_words w = {.mem = mem};
     tool_word(&w, ask->program);
-    tool_two(&w, "-accel", m->kvm ? "kvm" : "tcg");
+    /*
+     * qemu before 8.1 translates code without a lock on its page, so that with a thread for each processor a kernel that
+     * patches its code while another processor runs it dies ("Fatal exception in interrupt"). One thread for all of
+     * them costs what runs at once (ENGINES in the manual), and it holds for every qemu: what a version is, its
+     * name does not say.
+     */
+    tool_two(&w, "-accel", m->kvm ? "kvm" : "tcg,thread=single");
     tool_two(&w, "-cpu", m->kvm ? "host" : "max");
     tool_two(&w, "-M", "microvm,acpi=on,rtc=on");
     tool_two(&w, "-m", arena_printf(mem, "%lluM", (unsigned long long)memory_mib(p)));

@@ -41,7 +41,7 @@ static int read_file(const char *path, size_t most, struct buf *out)
 /* The version in a bzImage (Documentation/arch/x86/boot.rst, kernel_version), up to its first blank. */
 static const char *release_of(const char *kernel, struct arena *mem)
 {
-    char head[32768];
+    static char head[32768];
     auto_fd int fd = open(kernel, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof head - 1);
     if (n < 0x210 || memcmp(head + 0x202, "HdrS", 4) != 0)

@@ -458,7 +458,7 @@ static int tell_done(struct ask *a, struct pinfold_report *report, const char *v
 /* All of it is there before the file is made: one that came to be is whole. */
 static int save_patch(const char *where, int patch)
 {
-    char room[1 << 16];
+    static char room[1 << 16];
     struct stat st;
     ssize_t n = 0;
     if (fstat(patch, &st) == 0 && st.st_size == 0) {

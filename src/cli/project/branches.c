@@ -456,8 +456,7 @@ static int project_volume(struct ask *a)
 static int project_show_run(struct ask *a, const char *real)
 {
     static struct project_box box;
-    char why[PATH_MAX + 1024] = "", *words[2 * PROJECT_OPTIONS + 16];
-    char texts[PROJECT_OPTIONS][64];
+    static char why[PATH_MAX + 1024], *words[2 * PROJECT_OPTIONS + 16], texts[PROJECT_OPTIONS][64];
     struct pinfold_error error = {0};
     struct pinfold_policy *policy;
     auto_buf struct buf out = BUF((size_t)1 << 24);

@@ -62,7 +62,7 @@ void repo_remember(int store, int workspace, const struct layer_below *below, si
 /* 1: there is more. */
 static int copy_piece(struct repo_base *b)
 {
-    char room[PIECE];
+    static char room[PIECE]; /* one at a time: it is this process's */
     if (b->to < 0)
         b->to = layer_open_over(b->store, REPO_BASE_NEW, &b->room);
     const long n = b->to < 0 ? b->to : sys_pread(b->from, room, sizeof room, b->at);

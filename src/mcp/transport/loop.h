@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define READ_STEP (1u << 16) /* bytes read from a client at a time */
+#define READ_STEP (1u << 14) /* bytes read from a client at a time */
 
 struct loop_source { /* embedded in its owner; ready() may remove any source, also its own */
     int fd;

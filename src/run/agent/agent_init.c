@@ -41,7 +41,8 @@ static const struct agent_kept *file_at(const struct starting *s, size_t i, size
 /* Of a program that npm has installed, as its package says; NULL: not known. Nothing is started for that. */
 static const char *version_of(struct starting *s)
 {
-    char at[PATH_MAX], text[65536];
+    static char text[65536];
+    char at[PATH_MAX];
     if (agent_program_find(&s->agent, s->world.home, s->mem, &s->program, NULL) < 0 || !s->program.real)
         return NULL;
     snprintf(at, sizeof at, "%s", s->program.real);

@@ -113,9 +113,9 @@ static void put_inquiry(enum why_act act, const char *asked, const char *target,
 
 int inquiry_ask(enum why_act act, const char *target, struct json *j, struct err *e)
 {
-    struct inquiry asked = {0};
-    struct inquiry_answer a;
-    char path[PATH_MAX], room[PATH_MAX];
+    static struct inquiry asked;
+    static struct inquiry_answer a;
+    static char path[PATH_MAX], room[PATH_MAX];
     const bool file = act != WHY_SIGNAL && (act != WHY_CONNECT || strchr(target, '/'));
     if (!nested_in_box())
         return err_say(e, ERR_POLICY, "why: no policy was given, and this is not a box");

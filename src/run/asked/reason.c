@@ -103,7 +103,9 @@ static const char *outside_words(const struct why *said, struct arena *mem)
 {
     switch (said->cause) {
     case WHY_CAUSE_HOST:
-        return said->no == ENOENT ? "create it first" : "change it on the host: no option of the sandbox would help";
+        return said->no == ENOENT  ? "create it first"
+               : said->no == ESRCH ? "give the number of a process that runs (ps -e)"
+                                   : "change it on the host: no option of the sandbox would help";
     case WHY_CAUSE_ROOT:
         return "run pinfold as that user, not as root";
     case WHY_CAUSE_READ_ONLY:

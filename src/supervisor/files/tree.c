@@ -38,7 +38,7 @@ static int by_text(const void *a, const void *b)
 /* All names but "." and "..", sorted. */
 static int names_of(int dir, struct names *ret)
 {
-    _Alignas(struct sys_dirent) char records[32 << 10];
+    _Alignas(struct sys_dirent) char records[16 << 10];
     size_t room = 0;
     for (long got; (got = sys_getdents64(dir, records, sizeof records)) != 0;) {
         if (got < 0)

@@ -42,8 +42,8 @@
 struct sample {
     uint64_t resident, proportional, tasks;
     uint64_t files, mapped; /* bytes in tmpfs and memfds; of these or others in address spaces, if PSS was read */
+    unsigned n;             /* before them, in the one page that a small box's sample touches */
     int pids[TREE_MAX];
-    unsigned n;
 };
 
 ssize_t watcher_read(const char *path, char *text, size_t room)
@@ -199,8 +199,9 @@ static uint64_t open_memfds(int pid, struct memfds *m)
 
 static uint64_t files_in_memory(struct limit_watcher *w, const struct sample *s)
 {
-    struct memfds found = {.n = 0};
+    static struct memfds found;
     uint64_t sum = 0;
+    found.n = 0;
     if (!w->command && w->tmp_fd < 0)
         find_tmp(w, s);
     if (w->tmp_fd >= 0)
@@ -240,9 +241,10 @@ static void take_sample(struct sample *s, struct limit_watcher *w, uint64_t memo
 
 void watcher_walk(const struct limit_watcher *w, void (*see)(void *ctx, int pid, int parent), void *ctx)
 {
-    struct sample s = {.n = 0};
-    int parents[TREE_MAX];
+    static struct sample s; /* as the others here: a quarter of a small stack (ulimit -s 64) */
+    static int parents[TREE_MAX];
     char path[64];
+    s.n = 0;
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", w->builder, w->builder);
     sample_children(&s, path);
     if (s.n > 1)
@@ -277,8 +279,9 @@ static int pid_inside(int pid)
 
 int watcher_find(int sessiond, int inside)
 {
-    struct sample s = {.n = 0};
+    static struct sample s;
     bool box_is_seen = false;
+    s.n = 0;
     (void)visit_threads(&s, sessiond);
     for (unsigned i = 0; i < s.n; i++) {
         int here = pid_inside(s.pids[i]);
@@ -335,7 +338,7 @@ static void plan_next(struct limit_watcher *w, uint64_t now, uint64_t used, uint
 
 enum box_limit watcher_sample(struct limit_watcher *w, uint64_t now)
 {
-    struct sample s;
+    static struct sample s;
     uint64_t disk_used = 0;
 
     s.proportional = s.tasks = 0;
@@ -381,7 +384,7 @@ static uint64_t ticks(int pid)
 uint64_t watcher_cpu(const struct limit_watcher *w, const struct started *s)
 {
     struct limit_watcher from = *w;
-    struct sample sample;
+    static struct sample sample;
     uint64_t sum = 0;
     from.builder = s->pid;
     if (s->pid <= 0 && !w->command)

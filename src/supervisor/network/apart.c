@@ -283,7 +283,7 @@ int apart_start(struct net_process *a, struct err *e)
     }
     if (pid < 0) {
         apart_end(counts);
-        return err_sys(e, ERR_SYSTEM, -pid, "cannot execute this program again");
+        return err_no_process(e, err_sys(e, ERR_SYSTEM, -pid, "cannot execute this program again"));
     }
     if (a->ask)
         a->ask->counts = counts;
