@@ -25,12 +25,12 @@ struct layer {
     const char *from;                    /* the ID of the layer that it stands on, or NULL */
     const char *hidden;                  /* what upper/ is called since it was mounted; NULL: upper */
     uint64_t device, ino;                /* of the workspace's directory when the box began */
-    int64_t since;                       /* nanoseconds since 1970; a file touched just before the box began, by the
-                                            clock as it goes now; 0: it was set back since, nobody knows how far */
-    int64_t booted;                      /* when this machine was started, by the clock as it was then; 0: not noted */
-    int64_t created;                     /* seconds since 1970 */
-    bool synced;                         /* its bytes are on the disk */
-    const char *session, *scope;         /* of the session that used it last, or NULL; its scope, or NULL */
+    int64_t since;   /* nanoseconds since 1970; what the host changed before the box began has an older time,
+                                            what it changes later has not, by the clock as it goes now; 0: it was set back since, nobody knows how far */
+    int64_t booted;  /* when this machine was started, by the clock as it was then; 0: not noted */
+    int64_t created; /* seconds since 1970 */
+    bool synced;     /* its bytes are on the disk */
+    const char *session, *scope; /* of the session that used it last, or NULL; its scope, or NULL */
 };
 
 /*

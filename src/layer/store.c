@@ -48,23 +48,78 @@ static int check_layer_name(const char *name, struct err *e)
     return 0;
 }
 
-/*
- * The time from which on a change of the host is one "since the start": of our lock, which was touched just now, if it is on the workspace's
- * own file system, whose clock may be a server's; otherwise of a nameless file there; where there are none, of our lock.
- * All of them leave nothing in the workspace.
- */
-static int look_at_clock(const char *workspace, const struct stat *is, int lock, struct timespec *ret)
+static uint64_t in_ns(const struct timespec *t)
+{
+    return (uint64_t)t->tv_sec * 1000000000 + (uint64_t)t->tv_nsec;
+}
+
+/* The clock of that kind as it was at the kernel's last tick. */
+static uint64_t at_tick(clockid_t clock)
+{
+    struct timespec t = {0};
+    (void)clock_gettime(clock, &t);
+    return in_ns(&t);
+}
+
+/* The time of change that a file gets now. */
+static int touch(int fd, int64_t *ret)
 {
     struct stat st;
-    if (fstat(lock, &st) == 0 && st.st_dev == is->st_dev) {
-        *ret = st.st_ctim;
-        return 0;
-    }
-    auto_fd int fd = openat(AT_FDCWD, workspace, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fstat(fd >= 0 ? fd : lock, &st) < 0)
+    if (futimens(fd, NULL) < 0 || fstat(fd, &st) < 0)
         return -errno;
-    *ret = st.st_ctim;
+    *ret = (int64_t)in_ns(&st.st_ctim);
     return 0;
+}
+
+/*
+ * The time from which on a change of the host is one "since the start": of our lock, touched now, if it is on the workspace's own file
+ * system, whose clock may be a server's; otherwise of a nameless file there; where there are none, of our lock. All of them leave nothing
+ * in the workspace.
+ *
+ * The kernel counts such times in ticks of some milliseconds, so what was written just before has the same one as what is written next:
+ *
+ *  - Since Linux 6.13 a file whose time somebody has read gets a finer one when it is changed again, and nothing that is changed later,
+ *    by whomever, an older one. So the lock is touched twice, with a look in between: the second time divides all before from all after.
+ *  - Before, the second time is the first one. It counts as before the start, and nothing of the box may look at the workspace until the
+ *    tick is over (layer_wait()).
+ *  - A clock that is not this kernel's, or coarser: what has the same time counts as changed since.
+ */
+static int look_at_clock(const struct stat *workspace, struct layer_held *l)
+{
+    struct stat st;
+    const bool here = fstat(l->lock, &st) == 0 && st.st_dev == workspace->st_dev;
+    auto_fd int nameless = here ? -1 : openat(AT_FDCWD, l->ask.workspace, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    const int fd = nameless >= 0 ? nameless : l->lock;
+    const uint64_t before = at_tick(CLOCK_REALTIME_COARSE);
+    int64_t first = 0, second = 0;
+    int e = touch(fd, &first);
+    if (e == 0)
+        e = touch(fd, &second);
+    const uint64_t tick = at_tick(CLOCK_MONOTONIC_COARSE), after = at_tick(CLOCK_REALTIME_COARSE);
+    if (e < 0)
+        return e;
+    l->layer.since = second;
+    if (second != first || !(here || nameless >= 0) || (uint64_t)second < before || (uint64_t)second > after)
+        return 0;
+    l->layer.since = second + 1;
+    l->tick = tick;
+    return 0;
+}
+
+void layer_wait(struct layer_held *l)
+{
+    struct timespec length = {0};
+    if (!l->tick)
+        return;
+    (void)clock_getres(CLOCK_MONOTONIC_COARSE, &length);
+    const uint64_t next = l->tick + in_ns(&length);
+    const struct timespec at = {.tv_sec = (time_t)(next / 1000000000), .tv_nsec = (long)(next % 1000000000)};
+    const struct timespec moment = {.tv_nsec = 100000};
+    if (at_tick(CLOCK_MONOTONIC_COARSE) <= l->tick)
+        (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+    while (at_tick(CLOCK_MONOTONIC_COARSE) <= l->tick)
+        (void)nanosleep(&moment, NULL);
+    l->tick = 0;
 }
 
 /* `first`: in a directory that is no layer yet. */
@@ -178,7 +233,6 @@ static int choose_hidden(struct layer_held *l, struct arena *mem, uint64_t *ret_
 static int begin_layer(struct layer_held *l, int upper, const struct stat *workspace, bool spare, struct arena *mem,
                        struct err *e)
 {
-    struct timespec since = {0};
     char boot[40];
     int no = dress_upper(upper, workspace);
     if (no == -EPERM && workspace->st_uid == geteuid())
@@ -198,10 +252,8 @@ static int begin_layer(struct layer_held *l, int upper, const struct stat *works
     if (no == 0 && top >= 0)
         repo_remember(l->layer.dir, top, l->stack ? l->stack->below : NULL, l->stack ? l->stack->n : 0, &l->base);
     /* The later the lock is touched, the less of what the host did just before counts as done since. */
-    if (no == 0 && futimens(l->lock, NULL) < 0)
-        no = -errno;
     if (no == 0)
-        no = look_at_clock(l->ask.workspace, workspace, l->lock, &since);
+        no = look_at_clock(workspace, l);
     if (no < 0)
         return err_sys(e, ERR_SYSTEM, -no, "cannot make a layer of '%s'", l->ask.workspace);
     l->layer.workspace = l->ask.workspace;
@@ -210,7 +262,6 @@ static int begin_layer(struct layer_held *l, int upper, const struct stat *works
     l->layer.boot = arena_text(mem, boot);
     l->layer.device = workspace->st_dev;
     l->layer.ino = workspace->st_ino;
-    l->layer.since = (int64_t)since.tv_sec * 1000000000 + since.tv_nsec;
     l->layer.created = time(NULL);
     l->layer.booted = layer_booted();
     return l->layer.boot ? put_layer_record(l, spare, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make a layer");

@@ -18,8 +18,9 @@ struct layer_stack; /* stack/stack.h */
 /* A layer that this process holds: nobody else starts a box with it, applies or removes it. */
 struct layer_held {
     struct layer layer;
-    int lock;                  /* flock()ed; -1: none is held */
-    bool fresh;                /* made by this call */
+    int lock;      /* flock()ed; -1: none is held */
+    bool fresh;    /* made by this call */
+    uint64_t tick; /* CLOCK_MONOTONIC_COARSE when its time began, until layer_wait(); 0: nothing is to be waited for */
     const char *path;          /* STATE/layers/ID */
     struct layer_stack *stack; /* what it stands on, held, too; NULL: the workspace alone */
     struct repo_base base;     /* of the repository, until it is copied: beside the box, or by layer_seal() */
@@ -37,6 +38,9 @@ int layer_again(const struct layer *l, struct err *e);
  */
 int layer_hold(const char *state, const struct layer_ask *ask, struct arena *mem, struct layer_held *ret,
                struct err *e);
+/* Before anything of a box looks at the workspace: waits, at most a tick of the kernel's clock, until what the host changes has another time
+   than what it had changed before. On a kernel that tells such changes apart there is nothing to wait for. */
+void layer_wait(struct layer_held *l);
 /* After the box has ended: writes all that it changed to the disk, and what it began with, then the record that says so. */
 int layer_seal(struct layer_held *l, struct err *e);
 /* Whether nothing at all was changed: a directory of changes without a name in it, or none (any more). False also if it cannot be read. */

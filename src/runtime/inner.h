@@ -13,7 +13,7 @@
 #include "protocol/plan_shape.h"
 #include "protocol/step.h"
 
-enum { KEPT_ROOM = 48 << 10 };
+enum { KEPT_ROOM = 48 << 10, AHEAD = 64 };
 struct kept_index;
 /* Layers of masks that an earlier box made (runtime/kept_masks.c). */
 struct kept_masks {
@@ -69,7 +69,12 @@ struct runner {
         stack; /* where that of this process ends, if it is one in shared memory, or NULL: what is below its frames goes back while it waits */
     struct kept_masks kept;
     uint64_t open_files; /* soft RLIMIT_NOFILE before the builder raised it, 0: unchanged */
-    int done[72];        /* descriptors that are needed no more, until close_done() */
+    int beside;          /* directory of the places of the present steps: beside_path, so many bytes of it; or -1 */
+    uint32_t beside_bytes;
+    const char *beside_path;
+    int ahead[AHEAD]; /* places of the next SOURCEs, or -errno */
+    uint32_t n_ahead, next_ahead;
+    int done[72]; /* descriptors that are needed no more, until close_done() */
     uint32_t n_done, done_room;
 };
 

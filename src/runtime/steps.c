@@ -56,11 +56,23 @@ static int step_root(struct runner *r, const struct step *s)
     return 0;
 }
 
+/* The places of this SOURCE and of those that follow are opened before the first is cloned: so their descriptors lie side by side, as do
+   those of the clones, and are closed by ranges. A failure is its own step's. */
+static void open_ahead(struct runner *r, const struct step *s, uint32_t n)
+{
+    r->n_ahead = r->next_ahead = 0;
+    for (; r->n_ahead < n && s->kind == STEP_SOURCE && !(s->flags & STEP_TOOL); s++)
+        r->ahead[r->n_ahead++] = open_place(step_text(r, s->a), 0);
+}
+
 static int step_source(struct runner *r, const struct step *s)
 {
+    const uint32_t left = r->plan->n_steps - (uint32_t)(s - plan_steps(r->plan)), most = AHEAD;
     if (s->b >= r->n_slots)
         return -EBADMSG;
-    own_fd int place = open_place(step_text(r, s->a), 0);
+    if (r->next_ahead == r->n_ahead)
+        open_ahead(r, s, !r->done_room ? 1 : left < most ? left : most);
+    own_fd int place = r->ahead[r->next_ahead++];
     if (place < 0)
         return place;
     int tree = sys_open_tree(place, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_RECURSIVE | SYS_AT_EMPTY_PATH);
@@ -140,15 +152,35 @@ static int step_enter(struct runner *r, const struct step *s)
     return e;
 }
 
+/* The directory of an ATTACH's place. It stays open for those that follow in it: policies name hundreds of places side by side. */
+static int open_beside(struct runner *r, const char *path, const char **ret_name)
+{
+    const char *last = strrchr(path, '/');
+    const size_t n = last ? (size_t)(last - path) : 0;
+    if (!last)
+        return -EBADMSG;
+    if (r->beside < 0 || n != r->beside_bytes || memcmp(path, r->beside_path, n) != 0) {
+        done_with(r, &r->beside);
+        r->beside = open_parent(path, ret_name);
+        r->beside_path = path;
+        r->beside_bytes = n;
+    }
+    *ret_name = last + 1;
+    return r->beside;
+}
+
 static int step_attach(struct runner *r, const struct step *s)
 {
+    const char *name;
     if (s->b >= r->n_slots || r->slots[s->b] < 0)
         return -EBADMSG;
-    own_fd int place = open_place(step_text(r, s->a), 0);
-    if (place < 0)
-        return place;
     int e = mark_tree(r->slots[s->b], s->flags);
-    return e < 0 ? e : attach_last(r, &r->slots[s->b], &place);
+    const int dir = e < 0 ? e : open_beside(r, step_text(r, s->a), &name);
+    if (dir < 0)
+        return dir;
+    e = sys_move_mount(r->slots[s->b], "", dir, name, SYS_MOVE_FROM_EMPTY); /* follows no link */
+    done_with(r, &r->slots[s->b]);
+    return e;
 }
 
 static int step_overlay(struct runner *r, const struct step *s)
@@ -420,6 +452,7 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
                          .layer_dir = -1,
                          .layer_tree = -1,
                          .apart = -1,
+                         .beside = -1,
                          .kept = {.dir = -1, .lock = -1, .keep_in = -1},
                          .command_ruleset = -1};
     for (uint32_t i = 0; i < r->n_slots; i++)
@@ -431,18 +464,21 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
 int steps_room(struct runner *r)
 {
     const uint32_t most = sizeof r->done / sizeof *r->done, held = r->n_slots + r->fresh_room;
+    const uint64_t enough = (uint64_t)held + 64 + most + AHEAD;
     struct sys_rlimit limit, raised;
     int e = sys_prlimit(RLIMIT_NOFILE, NULL, &limit);
     if (e < 0)
         return held < 200 ? 0 : e;
-    r->done_room = limit.soft >= held + 64 + most ? most : 0;
+    r->done_room = limit.soft >= enough ? most : 0;
     if (held < 200 || limit.soft >= held + 64)
         return 0;
     raised = (struct sys_rlimit){limit.hard, limit.hard};
     e = sys_prlimit(RLIMIT_NOFILE, &raised, NULL);
-    if (e == 0)
-        r->open_files = limit.soft;
-    return e;
+    if (e < 0)
+        return e;
+    r->open_files = limit.soft;
+    r->done_room = limit.hard >= enough ? most : 0;
+    return 0;
 }
 
 int room_back(struct runner *r)
@@ -487,6 +523,8 @@ static int run_range(struct runner *r, enum phase phase, uint32_t from, uint32_t
     for (uint32_t i = from; e == 0 && i < to; i++) {
         if (step_phase(r->plan, s[i].kind) != phase)
             continue;
+        if (i > from && s[i].kind != s[i - 1].kind)
+            done_with(r, &r->beside);
         if (s[i].flags & STEP_TOOL && s[i].kind == STEP_TMPFS)
             tool_tmpfs(r, s + i);
         if (s[i].flags & STEP_TOOL && s[i].kind != STEP_ROOT)
@@ -496,6 +534,7 @@ static int run_range(struct runner *r, enum phase phase, uint32_t from, uint32_t
         if (e == -ENOENT && s[i].flags & STEP_OPTIONAL)
             e = 0;
     }
+    done_with(r, &r->beside);
     return e;
 }
 

@@ -54,16 +54,32 @@ bool survey_is_dots(const char *name)
     return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
 }
 
-/* Matches one directory's names against a pattern ("/etc/ssh/ssh_host_*_key"). */
-static int match_here(struct surveyor *s, struct facts *f, size_t rule, const char *dir, const char *pattern)
+/* Whether a rule is one of patterns for the names of the directory that `first` is for ("/etc/ssh/ssh_host_*_key"). */
+static bool is_beside(const struct path_rule *first, const struct path_rule *rule)
+{
+    const size_t n = strlen(first->path) - strlen(path_name(first->path));
+    return rule->access == PATH_HIDE && !rule->any_depth && rule->pattern && strncmp(first->path, rule->path, n) == 0 &&
+           !strchr(rule->path + n, '/');
+}
+
+/* Matches a directory's names, read once, against the rules for it: *rule and those that follow, fewer than `n`. On an error *rule is whose
+   it is. */
+static int match_here(struct surveyor *s, struct facts *f, const struct policy *p, size_t *rule, size_t n,
+                      const char *dir)
 {
     DIR *d = opendir(dir);
     if (!d)
         return errno == ENOMEM ? -ENOMEM : 0; /* an unreadable directory has no names to hide from this caller */
+    const size_t first = *rule;
     int r = 0;
     for (struct dirent *e; r == 0 && (e = readdir(d));) {
-        if (!survey_is_dots(e->d_name) && name_fits(str_of(pattern), true, str_of(e->d_name)))
-            r = add_match(s, f, rule, dir, e->d_name, survey_entry_type(dir, e));
+        if (survey_is_dots(e->d_name))
+            continue;
+        const struct str name = str_of(e->d_name);
+        for (size_t i = first; r == 0 && i < first + n; i++) {
+            if (name_fits(str_of(path_name(p->paths[i].path)), true, name))
+                r = add_match(s, f, *rule = i, dir, e->d_name, survey_entry_type(dir, e));
+        }
     }
     closedir(d);
     return r;
@@ -185,8 +201,9 @@ static int refuse_expansion(const struct policy *p, const struct path_rule *rule
 int survey_patterns(struct surveyor *s, const struct policy *p, struct facts *f, struct err *e)
 {
     struct expansion x;
-    for (size_t i = 0; i < p->n_paths; i++) {
+    for (size_t i = 0, n_here = 1; i < p->n_paths; i += n_here) {
         const struct path_rule *rule = &p->paths[i];
+        n_here = 1;
         if (rule->access != PATH_HIDE || !(rule->any_depth ? p->expand == EXPAND_START : rule->pattern))
             continue;
         const char *dir = rule->any_depth ? rule->below : path_dir(s->mem, rule->path);
@@ -198,11 +215,14 @@ int survey_patterns(struct surveyor *s, const struct policy *p, struct facts *f,
         if (n >= sizeof x.path)
             return -ENAMETOOLONG;
         memcpy(x.path, at->real, n + 1);
-        int r = rule->any_depth ? match_tree(&x, n) : match_here(s, f, i, at->real, path_name(rule->path));
+        size_t whose = i;
+        while (!rule->any_depth && i + n_here < p->n_paths && is_beside(rule, &p->paths[i + n_here]))
+            n_here++; /* rules are sorted by their paths */
+        int r = rule->any_depth ? match_tree(&x, n) : match_here(s, f, p, &whose, n_here, at->real);
         if (r == -ENOMEM)
             return r;
         if (r < 0)
-            return refuse_expansion(p, rule, &x, r, at->real, e);
+            return refuse_expansion(p, &p->paths[whose], &x, r, at->real, e);
     }
     if (f->n_matches > 1)
         qsort(f->matches, f->n_matches, sizeof *f->matches, by_match);

@@ -40,7 +40,6 @@ def cases(c):  # noqa: C901
         layer = kit.Layer(kit.fresh(os.path.join(c.SCRATCH, name)))
         layer.work = os.path.realpath(layer.work)
         fill(layer.work)
-        time.sleep(0.02)  # past the tick in which the tree was made
         run(layer, script)
         return layer
 

@@ -299,6 +299,7 @@ void cow_beside(struct run_spec *spec, struct layer_held *held, struct cow_besid
     ret->base = &held->base;
     spec->idle = do_beside;
     spec->idle_ctx = ret;
+    layer_wait(held);
     if (l->from) /* of a stacked layer the base is a layer's */
         return;
     spec->meanwhile = note_base;

@@ -30,7 +30,7 @@ struct cow_beside {
     struct repo_base *base;
     bool lasts; /* the box has lived long enough for what a short one can do at its end, or need not */
 };
-/* While the box lives, notes what it began with of the texts that it has changed, for a merge if the host changes them later, keeps the index,
+/* Call it just before the box starts (layer_wait()). While the box lives, notes what it began with of the texts that it has changed, for a merge if the host changes them later, keeps the index,
    and prepares what the next layer begins with. `held` and `ret` must live as long as the box; NULL: it has no layer. End it with
    cow_beside_end(). */
 void cow_beside(struct run_spec *spec, struct layer_held *held, struct cow_beside *ret);
