@@ -391,6 +391,12 @@ static int merge_simple(struct merge *m, const struct said *s)
     }
     switch (s->key) {
     case KEY_READ_ONLY:
+        if (m->text->flags && m->here_text == m->text_no && m->here != (on ? PATH_RO : PATH_RW))
+            return merge_say(m, ERR_POLICY, s,
+                             "the workspace '%s' is also declared %s by another option; leave out one of them",
+                             p->workspace, on ? "rw" : "ro");
+        m->here = on ? PATH_RO : PATH_RW;
+        m->here_text = m->text->flags ? m->text_no : m->here_text;
         p->workspace_read_only = on;
         p->read_only_origin = merge_origin(m, s);
         break;
@@ -591,11 +597,12 @@ static int settle_network(struct merge *m)
         return 0;
     }
     if (p->net != NET_ALLOW)
-        return merge_say(m, ERR_POLICY, m->allow_said, "%s although the network is '%.*s' (use allow)",
+        return merge_say(m, ERR_POLICY, m->allow_said, "%s although the network is '%.*s' (%s)",
                          m->allow_said->key == KEY_REACH     ? "a service is reached"
                          : m->allow_said->key == KEY_NET_ASK ? "hosts are allowed by asking"
                                                              : "hosts are allowed",
-                         (int)m->net_said->a.n, m->net_said->a.p);
+                         (int)m->net_said->a.n, m->net_said->a.p,
+                         m->text->flags ? "use --net allow, or leave --net out" : "use mode: allow");
     return 0;
 }
 
