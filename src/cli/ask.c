@@ -172,7 +172,9 @@ static void unknown_flag(enum verb_id verb, struct str name)
 
 static void unknown_letter(enum verb_id verb, struct str name)
 {
-    const char *instead = verb & VERBS_WITH_POLICY ? other_word(name, false) : NULL;
+    /* The habit of `docker exec -it`. */
+    const bool terminal = verb == VERB_EXEC && (str_is(name, "it") || str_is(name, "ti") || str_is(name, "i"));
+    const char *instead = terminal || (verb & VERBS_WITH_POLICY) ? other_word(name, false) : NULL;
     if (instead)
         complain("'%s' has no option -%.*s: %s", verb_name(verb), (int)name.n, name.p, instead);
     else

@@ -39,7 +39,7 @@ static const struct {
     {"env-file", "", "use --env NAME for each variable; --env-files lets the command read the project's"},
     {"unsetenv unset-env rmenv clearenv", "", "use --unset NAME, or --unset '*'"},
     {"rm", "", "not needed: a box is removed when its command ends"},
-    {"name", "", "use --session NAME"},
+    {"name", "", "use --session NAME, or 'pinfold session start NAME'"},
     {"interactive it ti", "it", "not needed: a box uses the terminal that pinfold was started from; see --tty"},
     {"detach background", "d", "use 'pinfold session start NAME', then 'pinfold exec --detach NAME COMMAND'"},
     {"uid gid", "u", "use --user UID:GID"},

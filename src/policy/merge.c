@@ -46,6 +46,7 @@ int merge_begin(struct merge *m, struct policy *p, struct room room, struct err 
     p->guards = arena_zero(mem, room.guards * sizeof *p->guards);
     m->guard_gone = arena_zero(mem, room.guards * sizeof *m->guard_gone);
     p->env = arena_zero(mem, room.env * sizeof *p->env);
+    m->env_text = arena_zero(mem, room.env * sizeof *m->env_text);
     p->net_rules = arena_zero(mem, room.net * sizeof *p->net_rules);
     if (arena_failed(mem) || !table_reserve(&m->paths, room.paths) || !table_reserve(&m->guards, room.guards) ||
         !table_reserve(&m->env, room.env))
@@ -191,6 +192,19 @@ static int merge_socket(struct merge *m, const struct said *s)
     return 0;
 }
 
+/* What a pattern removes, earlier texts may have passed or set by its name; what this text says by its name counts. */
+static void remove_named(struct merge *m, struct str pattern, uint32_t origin)
+{
+    if (!pattern.n || pattern.p[pattern.n - 1] != '*')
+        return;
+    pattern.n--;
+    for (size_t i = 0; i < m->p->n_env; i++) {
+        struct env_rule *r = &m->p->env[i];
+        if (m->env_text[i] != m->text_no && !r->remove && str_starts(str_of(r->name), pattern))
+            *r = (struct env_rule){.name = r->name, .remove = true, .origin = origin};
+    }
+}
+
 static int merge_env(struct merge *m, const struct said *s)
 {
     struct policy *p = m->p;
@@ -218,6 +232,9 @@ static int merge_env(struct merge *m, const struct said *s)
     p->n_env += fresh;
     p->env[*at] = (struct env_rule){
         .name = name, .value = value, .remove = s->key == KEY_ENV_REMOVE, .origin = merge_origin(m, s)};
+    m->env_text[*at] = m->text_no;
+    if (s->key == KEY_ENV_REMOVE)
+        remove_named(m, s->a, p->env[*at].origin);
     return 0;
 }
 
