@@ -394,6 +394,22 @@ static int merge_git(struct merge *m, const struct said *s)
     return 0;
 }
 
+/* workspace_read_only; in a command line it may not contradict a rule for the workspace itself (merge_here()). */
+static int read_only(struct merge *m, const struct said *s, bool on)
+{
+    struct policy *p = m->p;
+    const enum path_access here = on ? PATH_RO : PATH_RW;
+    if (m->text->flags && m->here_text == m->text_no && m->here != here)
+        return merge_say(m, ERR_POLICY, s,
+                         "the workspace '%s' is also declared %s by another option; leave out one of them",
+                         p->workspace, on ? "rw" : "ro");
+    m->here = here;
+    m->here_text = m->text->flags ? m->text_no : m->here_text;
+    p->workspace_read_only = on;
+    p->read_only_origin = merge_origin(m, s);
+    return 0;
+}
+
 /* Scalars with choices, and sets of guarantees. */
 static int merge_simple(struct merge *m, const struct said *s)
 {
@@ -408,15 +424,7 @@ static int merge_simple(struct merge *m, const struct said *s)
     }
     switch (s->key) {
     case KEY_READ_ONLY:
-        if (m->text->flags && m->here_text == m->text_no && m->here != (on ? PATH_RO : PATH_RW))
-            return merge_say(m, ERR_POLICY, s,
-                             "the workspace '%s' is also declared %s by another option; leave out one of them",
-                             p->workspace, on ? "rw" : "ro");
-        m->here = on ? PATH_RO : PATH_RW;
-        m->here_text = m->text->flags ? m->text_no : m->here_text;
-        p->workspace_read_only = on;
-        p->read_only_origin = merge_origin(m, s);
-        break;
+        return read_only(m, s, on);
     case KEY_EXPAND:
         p->expand = choice == 0 ? EXPAND_NEVER : EXPAND_START;
         break;
