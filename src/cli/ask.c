@@ -113,22 +113,46 @@ static const struct pinfold_option_info *find_policy(enum verb_id verb, struct s
     return NULL;
 }
 
+/* The first subcommand that has the option, if `verb` has not. */
+static const char *verb_with(struct str name)
+{
+    for (const struct own_flag *f = own_flags; f->name; f++) {
+        for (const struct verb *v = str_is(name, f->name) ? verbs : NULL; v && v->name; v++) {
+            if ((f->verbs & (unsigned)v->id) && verb_has(v->name, f->name))
+                return v->name;
+        }
+    }
+    return NULL;
+}
+
+/* How far a name is from an option: capitals do not count, nor do letters that are missing at the end. */
+static unsigned away(struct str name, const char *option)
+{
+    char small[32];
+    if (name.n >= sizeof small)
+        return 99;
+    for (size_t i = 0; i < name.n; i++)
+        small[i] = (char)(name.p[i] >= 'A' && name.p[i] <= 'Z' ? name.p[i] | 0x20 : name.p[i]);
+    struct str written = {small, name.n};
+    return name.n >= 4 && str_starts(str_of(option), written) ? 1 : str_distance(written, str_of(option));
+}
+
 static void unknown_flag(enum verb_id verb, struct str name)
 {
     const char *instead = verb & VERBS_WITH_POLICY ? other_word(name, true) : NULL;
-    const char *nearest = NULL;
+    const char *nearest = NULL, *others = verb_with(name);
     unsigned best = name.n < 6 ? 2 : name.n < 10 ? 3 : 4; /* farther away is no typing error */
     const struct pinfold_option_info *o;
 
     for (size_t i = 0; (verb & VERBS_WITH_POLICY) && (o = pinfold_option_at(i)) != NULL; i++) {
-        unsigned d = o->name ? str_distance(name, str_of(o->name)) : 99;
+        unsigned d = o->name ? away(name, o->name) : 99;
         if (d < best) {
             best = d;
             nearest = o->name;
         }
     }
     for (const struct own_flag *f = own_flags; f->name; f++) {
-        unsigned d = is_flag_of(f, verb) ? str_distance(name, str_of(f->name)) : 99;
+        unsigned d = is_flag_of(f, verb) ? away(name, f->name) : 99;
         if (d < best) {
             best = d;
             nearest = f->name;
@@ -136,6 +160,9 @@ static void unknown_flag(enum verb_id verb, struct str name)
     }
     if (instead)
         complain("'%s' has no option --%.*s: %s", verb_name(verb), (int)name.n, name.p, instead);
+    else if (others)
+        complain("'%s' has no option --%.*s, which is one of: pinfold %s", verb_name(verb), (int)name.n, name.p,
+                 others);
     else if (nearest)
         complain("'%s' has no option --%.*s; did you mean --%s?", verb_name(verb), (int)name.n, name.p, nearest);
     else
@@ -145,7 +172,9 @@ static void unknown_flag(enum verb_id verb, struct str name)
 
 static void unknown_letter(enum verb_id verb, struct str name)
 {
-    const char *instead = verb & VERBS_WITH_POLICY ? other_word(name, false) : NULL;
+    /* The habit of `docker exec -it`. */
+    const bool terminal = verb == VERB_EXEC && (str_is(name, "it") || str_is(name, "ti") || str_is(name, "i"));
+    const char *instead = terminal || (verb & VERBS_WITH_POLICY) ? other_word(name, false) : NULL;
     if (instead)
         complain("'%s' has no option -%.*s: %s", verb_name(verb), (int)name.n, name.p, instead);
     else
@@ -278,6 +307,25 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
     }
 }
 
+/* A value that was forgotten: the word after the option would otherwise be taken for it. */
+static bool is_value(const struct ask *a, const char *name, const char *form, const char *value, bool joined)
+{
+    struct str option = str_of(value && value[0] == '-' && value[1] == '-' ? value + 2 : "");
+    const char *equals = memchr(option.p, '=', option.n);
+    if (equals)
+        option.n = (size_t)(equals - option.p);
+    if (!value || (!joined && same(value, "--")))
+        complain("--%s needs a value (%s)%s", name, form, value ? " before --" : "");
+    else if (!*value)
+        complain("--%s needs a value (%s); this one is empty", name, form);
+    else if (!joined && option.n && (find_own(a->verb, option, 0) || find_policy(a->verb, option)))
+        complain("--%s needs a value (%s), and '%s' is an option; if it is meant as the value: --%s=%s", name, form,
+                 value, name, value);
+    else
+        return true;
+    return false;
+}
+
 /* One word that begins with a dash; takes its value from `*next` when it stands apart. */
 static bool take_flag(struct ask *a, char *word, char ***next)
 {
@@ -301,11 +349,12 @@ static bool take_flag(struct ask *a, char *word, char ***next)
     bool may = own && own->value && own->value[0] == '['; /* --cow, --cow=NAME */
     bool takes = own ? own->value != NULL && !help && !may : info->takes_value;
     if (takes && !value) {
-        if (!**next) {
-            complain("--%s needs a value (%s)", own ? own->name : info->name, own ? own->value : info->value);
+        value = in_line = **next;
+        *next += value != NULL;
+    }
+    if (takes) {
+        if (!is_value(a, own ? own->name : info->name, own ? own->value : info->value, value, equals != NULL))
             return false;
-        }
-        value = in_line = *(*next)++;
     } else if (may) {
         value = value ? value : "";
         if (equals && !*value) {
@@ -335,6 +384,17 @@ static bool agents_word(const struct ask *a, const char *word)
     if (a->agent && entry_agent_owns(a->agent, word))
         return true;
     return !find_own(a->verb, name, 0) && !find_policy(a->verb, name);
+}
+
+/* A format alone is no policy: somebody thinks that settings are in force. */
+static bool settings_are_there(const struct ask *a)
+{
+    bool there = !a->settings_format || a->verb == VERB_POLICY || a->as_before;
+    for (size_t i = 0; i < a->n_policy; i++)
+        there |= same(a->policy[i].name, "settings");
+    if (!there)
+        complain("--from %s is the format of a settings file; name the file with --settings FILE", a->settings_format);
+    return there;
 }
 
 bool ask_parse(struct ask *a, int argc, char **argv)
@@ -381,7 +441,7 @@ bool ask_parse(struct ask *a, int argc, char **argv)
     }
     while (*next)
         a->words[a->n_words++] = *next++;
-    return true;
+    return settings_are_there(a);
 }
 
 bool ask_policy(const struct ask *a, struct pinfold_policy **ret, int *ret_status)

@@ -273,6 +273,8 @@ int report_failure(const struct ask *a, int result_fd, const struct pinfold_erro
 
 /* other_words.c: what pinfold has instead of an option of another sandbox ("use --rw PATH"), or NULL; without `is_long` letters. */
 const char *other_word(struct str name, bool is_long);
+/* The same for a subcommand: "pinfold session list". */
+const char *other_verb(struct str name);
 
 /* Help of a verb; `what` "all": every flag. */
 int help_print(enum verb_id verb, const char *what);

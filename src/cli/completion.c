@@ -523,7 +523,11 @@ static void fish(void)
 
 int verb_completion(struct ask *a)
 {
-    const char *shell = a->n_words == 1 ? a->words[0] : "";
+    const char *shell = a->n_words ? a->words[0] : "";
+    if (a->n_words > 1) {
+        complain("completion: unexpected argument '%s' (pinfold completion bash|zsh|fish)", a->words[1]);
+        return STATUS_USAGE;
+    }
     gather_names();
     if (same(shell, "bash"))
         bash();

@@ -113,7 +113,7 @@ static void help_short(void)
            "  --memory 512M --cpus 50%% --timeout 60s --profile NAME --json -q\n"
            "All options: pinfold --help=all. Example: pinfold run -- npm test\n"
            "Manual: man pinfold, pinfold-session, pinfold-project, pinfold-layer, pinfold-network, pinfold-mcp, "
-           "pinfold-policy\n");
+           "pinfold-hook, pinfold-policy\n");
 }
 
 int help_print(enum verb_id id, const char *what)
@@ -161,7 +161,7 @@ int verb_help(struct ask *a)
         return help_print(VERB_HELP, "");
     const struct verb *v = verb_find(a->words[0]);
     if (!v) {
-        complain("help: unknown command '%s'", a->words[0]);
+        complain("help: unknown command '%s'; see: pinfold --help", a->words[0]);
         return STATUS_USAGE;
     }
     verb_said = v->name;

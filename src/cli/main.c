@@ -30,14 +30,19 @@ static int unknown_verb(const char *name)
     const char *nearest = NULL;
     size_t n = strlen(name);
     unsigned best = n < 3 ? 1 : n < 6 ? 2 : 3; /* farther away is no typing error */
-    for (const struct verb *v = verbs; v->name; v++) {
-        unsigned d = str_distance(str_of(name), str_of(v->name));
+    const char *other = other_verb(str_of(name));
+    for (const struct verb *v = verbs; v->name && !other; v++) {
+        /* Letters that are missing at the end are no distance. */
+        unsigned d = n > 1 && strncmp(name, v->name, n) == 0 ? 0 : str_distance(str_of(name), str_of(v->name));
         if (d < best) {
             best = d;
             nearest = v->name;
         }
     }
-    if (nearest)
+    if (other)
+        complain("unknown command '%s': %s; to run a program of that name in a box: pinfold run -- %s", name, other,
+                 name);
+    else if (nearest)
         complain("unknown command '%s'; did you mean '%s'? (see: pinfold --help)", name, nearest);
     else
         complain("unknown command '%s'; to run it in a box: pinfold run -- %s", name, name);

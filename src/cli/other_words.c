@@ -18,10 +18,13 @@ static const struct {
     {"share-net", "", "use --net host, or --allow DOMAIN"},
     {"allow-net net-allow allow-host allow-hosts allow-domain allow-domains allowed-domain allowed-domains "
      "allowed-hosts host hosts "
-     "domain domains whitelist",
+     "domain domains",
      "", "use --allow DOMAIN"},
+    {"whitelist noblacklist", "", "use --allow DOMAIN, or --rw PATH"},
     {"deny-net block-net deny-host deny-domain denied-domains block blacklist", "",
      "use --deny DOMAIN, or --hide PATH"},
+    {"private", "", "use --profile restrictive, which hides the home, or --hide PATH"},
+    {"noprofile no-profile", "", "use --no-layers to ignore policy files, or --profile NAME"},
     {"volume bind bind-try dev-bind bindfs", "",
      "use --rw PATH, or --mount SRC:DST where the path inside is another one"},
     {"ro-bind ro-bind-try", "", "use --ro PATH, or --mount SRC:DST:ro where the path inside is another one"},
@@ -30,12 +33,13 @@ static const struct {
     {"deny-read", "", "use --hide PATH"},
     {"deny-write", "", "use --protect PATH"},
     {"tmpfs", "", "not needed: /tmp is private; use --storage PATH for other places"},
-    {"workdir working-dir chdir cd", "w", "use --workspace DIR, or --cwd DIR to start in a directory of the workspace"},
+    {"workdir working-dir chdir cd dir directory", "w",
+     "use --workspace DIR, or --cwd DIR to start in a directory of the workspace"},
     {"setenv", "e", "use --env NAME=VALUE"},
     {"env-file", "", "use --env NAME for each variable; --env-files lets the command read the project's"},
     {"unsetenv unset-env rmenv clearenv", "", "use --unset NAME, or --unset '*'"},
     {"rm", "", "not needed: a box is removed when its command ends"},
-    {"name", "", "use --session NAME"},
+    {"name", "", "use --session NAME, or 'pinfold session start NAME'"},
     {"interactive it ti", "it", "not needed: a box uses the terminal that pinfold was started from; see --tty"},
     {"detach background", "d", "use 'pinfold session start NAME', then 'pinfold exec --detach NAME COMMAND'"},
     {"uid gid", "u", "use --user UID:GID"},
@@ -53,7 +57,33 @@ static const struct {
      "nonewprivs noroot caps.drop private-tmp private-dev init proc",
      "", "not needed: every box is made like that"},
     {"cap-add privileged", "", "no box has capabilities over this machine; see --allow-nested-userns and --user root"},
+    {"pid ipc uts cgroupns userns", "", "not needed: every box has namespaces of its own, and none of the machine's"},
+    {"sandbox", "", "not needed: the workspace is writable, the rest read-only; --read-only makes all of it read-only"},
+    {"full-auto yolo dangerously-skip-permissions dangerously-bypass-approvals-and-sandbox", "",
+     "it is an agent's; to let one work without asking: pinfold claude --unattended"},
+    {"version", "V", "use 'pinfold version'"},
     {"gpus device dev", "", "use --rw with the device's path, such as --rw /dev/dri"},
+};
+
+/* Subcommands of other programs, and words for what is done in another way. */
+static const struct {
+    const char *words, *instead;
+} others[] = {
+    {"ps status top containers sessions boxes", "use 'pinfold session list'"},
+    {"kill terminate", "use 'pinfold session stop NAME'"},
+    {"attach enter", "use 'pinfold exec SESSION COMMAND', or 'pinfold job attach SESSION JOB'"},
+    {"new create up", "use 'pinfold session start NAME'"},
+    {"down destroy", "use 'pinfold session rm NAME'"},
+    {"clean cleanup gc", "use 'pinfold session prune' and 'pinfold layers prune'"},
+    {"config settings show-policy", "use 'pinfold policy print --origins'"},
+    {"allow deny grant",
+     "it is an option: pinfold run --allow HOST -- COMMAND, or pinfold session update NAME --allow HOST"},
+    {"audit events history", "use 'pinfold log'"},
+    {"accept", "use 'pinfold apply'"},
+    {"revert rollback", "use 'pinfold undo' or 'pinfold discard'"},
+    {"upgrade self-update", "install the new version over this one, in the same way"},
+    {"uninstall remove",
+     "use 'scripts/install.sh --uninstall' with the installation's --prefix, or 'apt remove pinfold'"},
 };
 
 static bool is_one_of(struct str name, const char *words)
@@ -76,6 +106,15 @@ const char *other_word(struct str name, bool is_long)
             return table[i].instead;
         if (!is_long && name.n > 1 && is_one_of(name, table[i].words)) /* -it */
             return table[i].instead;
+    }
+    return NULL;
+}
+
+const char *other_verb(struct str name)
+{
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (is_one_of(name, others[i].words))
+            return others[i].instead;
     }
     return NULL;
 }

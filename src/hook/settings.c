@@ -225,9 +225,9 @@ static bool is_known(const struct hook_ask *a, int *ret)
     if (same(a->agent, "claude-code") || same(a->agent, "claude"))
         return true;
     *ret = hook_wrong(
-        "'%s' is not an agent whose commands a hook can put into a box; known: claude-code. Start it in a box "
-        "instead: pinfold %s",
-        a->agent, a->agent);
+        "'%s' is not an agent whose commands a hook can put into a box; known: claude-code. Start another agent in a "
+        "box: pinfold NAME, as 'pinfold agent list' has it, or pinfold run -- COMMAND",
+        a->agent);
     return false;
 }
 

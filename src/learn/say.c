@@ -108,7 +108,7 @@ void learn_words(const struct learn *l, struct buf *out)
         put_rules(l, LEARN_OPEN, false, l->asking ? "# + " : "+ ", out);
     }
     if (any(l, LEARN_OPEN, true)) {
-        buf_text(out, "# with care, by its own line in --answers:\n");
+        buf_text(out, "# with care; to allow one, put its own line (allow KEY: VALUE) into a file for --answers:\n");
         put_rules(l, LEARN_OPEN, true, "# + ", out);
     }
     if (any(l, LEARN_DENY, false)) {

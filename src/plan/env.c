@@ -50,13 +50,17 @@ static int put_value(struct variables *v, const char *name, const char *value)
     return put(v, entry);
 }
 
+static void take_out_at(struct variables *v, const char **at)
+{
+    memmove(at, at + 1, (size_t)(v->at + v->n - at - 1) * sizeof *at);
+    v->n--;
+}
+
 static void take_out(struct variables *v, const char *name)
 {
     const char **at = find(v, name, strlen(name));
-    if (!at)
-        return;
-    memmove(at, at + 1, (size_t)(v->at + v->n - at - 1) * sizeof *at);
-    v->n--;
+    if (at)
+        take_out_at(v, at);
 }
 
 static bool rule_matches(const struct env_rule *r, const char *name, size_t n)
@@ -145,6 +149,16 @@ static bool is_moved_state(const struct making *m, const char *entry)
            same(entry + sizeof name - 1, m->ask->state_home);
 }
 
+/* What a pattern removes goes before pinfold adds variables of its own, such as those of the proxy. */
+static void take_out_patterns(struct variables *v, const struct policy *p)
+{
+    for (size_t i = v->n; i > 0; i--) {
+        const struct env_rule *rule = rule_for(p, v->at[i - 1], name_length(v->at[i - 1]));
+        if (rule && rule->remove)
+            take_out_at(v, &v->at[i - 1]);
+    }
+}
+
 int env_make(struct making *m)
 {
     struct variables v = {.m = m};
@@ -164,6 +178,7 @@ int env_make(struct making *m)
         const bool home = m->facts->home && n == 4 && memcmp(*e, "HOME", 4) == 0;
         r = home ? put_value(&v, "HOME", m->facts->home) : put(&v, arena_text(m->mem, *e));
     }
+    take_out_patterns(&v, p);
     for (size_t i = 0; r == 0 && i < m->n_set_env; i++)
         r = put(&v, m->set_env[i]);
     for (size_t i = 0; r == 0 && i < p->n_env; i++) {

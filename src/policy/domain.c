@@ -131,11 +131,11 @@ int reach_form(struct str s, struct arena *mem, const char **ret, struct err *e)
 {
     struct host_rule rule;
     bool set = s.n && s.p[0] == '@';
-    int r = set ? 0 : host_rule_parse(s, RULE_ALLOW, &rule, e);
+    int r = set || !memchr(s.p, ':', s.n) ? 0 : host_rule_parse(s, RULE_ALLOW, &rule, e);
     if (r < 0)
         return r;
-    const bool one =
-        !set && (rule.match == MATCH_NAME || (rule.match == MATCH_NET && rule.prefix == (rule.net.v6 ? 128 : 32)));
+    const bool one = !set && memchr(s.p, ':', s.n) &&
+                     (rule.match == MATCH_NAME || (rule.match == MATCH_NET && rule.prefix == (rule.net.v6 ? 128 : 32)));
     if (!one || rule.low != rule.high || rule.any_bytes)
         return err_say(e, ERR_POLICY, "'%.*s' is not HOST:PORT of one service, such as 127.0.0.1:5432", STR_SAID(s));
     return domain_rule_form(s, mem, ret, e);

@@ -46,6 +46,7 @@ int merge_begin(struct merge *m, struct policy *p, struct room room, struct err 
     p->guards = arena_zero(mem, room.guards * sizeof *p->guards);
     m->guard_gone = arena_zero(mem, room.guards * sizeof *m->guard_gone);
     p->env = arena_zero(mem, room.env * sizeof *p->env);
+    m->env_text = arena_zero(mem, room.env * sizeof *m->env_text);
     p->net_rules = arena_zero(mem, room.net * sizeof *p->net_rules);
     if (arena_failed(mem) || !table_reserve(&m->paths, room.paths) || !table_reserve(&m->guards, room.guards) ||
         !table_reserve(&m->env, room.env))
@@ -191,6 +192,19 @@ static int merge_socket(struct merge *m, const struct said *s)
     return 0;
 }
 
+/* What a pattern removes, earlier texts may have passed or set by its name; what this text says by its name counts. */
+static void remove_named(struct merge *m, struct str pattern, uint32_t origin)
+{
+    if (!pattern.n || pattern.p[pattern.n - 1] != '*')
+        return;
+    pattern.n--;
+    for (size_t i = 0; i < m->p->n_env; i++) {
+        struct env_rule *r = &m->p->env[i];
+        if (m->env_text[i] != m->text_no && !r->remove && str_starts(str_of(r->name), pattern))
+            *r = (struct env_rule){.name = r->name, .remove = true, .origin = origin};
+    }
+}
+
 static int merge_env(struct merge *m, const struct said *s)
 {
     struct policy *p = m->p;
@@ -218,6 +232,9 @@ static int merge_env(struct merge *m, const struct said *s)
     p->n_env += fresh;
     p->env[*at] = (struct env_rule){
         .name = name, .value = value, .remove = s->key == KEY_ENV_REMOVE, .origin = merge_origin(m, s)};
+    m->env_text[*at] = m->text_no;
+    if (s->key == KEY_ENV_REMOVE)
+        remove_named(m, s->a, p->env[*at].origin);
     return 0;
 }
 
@@ -377,6 +394,22 @@ static int merge_git(struct merge *m, const struct said *s)
     return 0;
 }
 
+/* workspace_read_only; in a command line it may not contradict a rule for the workspace itself (merge_here()). */
+static int read_only(struct merge *m, const struct said *s, bool on)
+{
+    struct policy *p = m->p;
+    const enum path_access here = on ? PATH_RO : PATH_RW;
+    if (m->text->flags && m->here_text == m->text_no && m->here != here)
+        return merge_say(m, ERR_POLICY, s,
+                         "the workspace '%s' is also declared %s by another option; leave out one of them",
+                         p->workspace, on ? "rw" : "ro");
+    m->here = here;
+    m->here_text = m->text->flags ? m->text_no : m->here_text;
+    p->workspace_read_only = on;
+    p->read_only_origin = merge_origin(m, s);
+    return 0;
+}
+
 /* Scalars with choices, and sets of guarantees. */
 static int merge_simple(struct merge *m, const struct said *s)
 {
@@ -391,9 +424,7 @@ static int merge_simple(struct merge *m, const struct said *s)
     }
     switch (s->key) {
     case KEY_READ_ONLY:
-        p->workspace_read_only = on;
-        p->read_only_origin = merge_origin(m, s);
-        break;
+        return read_only(m, s, on);
     case KEY_EXPAND:
         p->expand = choice == 0 ? EXPAND_NEVER : EXPAND_START;
         break;
@@ -591,11 +622,12 @@ static int settle_network(struct merge *m)
         return 0;
     }
     if (p->net != NET_ALLOW)
-        return merge_say(m, ERR_POLICY, m->allow_said, "%s needs the network 'allow', not '%.*s'",
+        return merge_say(m, ERR_POLICY, m->allow_said, "%s needs the network 'allow', not '%.*s' (%s)",
                          m->allow_said->key == KEY_REACH     ? "reaching a service"
                          : m->allow_said->key == KEY_NET_ASK ? "asking for hosts"
                                                              : "allowing hosts",
-                         (int)m->net_said->a.n, m->net_said->a.p);
+                         (int)m->net_said->a.n, m->net_said->a.p,
+                         m->text->flags ? "use --net allow, or leave --net out" : "use mode: allow");
     return 0;
 }
 

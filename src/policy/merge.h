@@ -39,6 +39,7 @@ struct merge {
     const struct layer_text *text; /* the one being merged */
     uint32_t text_no;              /* its number, from 1 */
     uint32_t *path_text;           /* per path rule: the text it is from */
+    uint32_t *env_text;            /* the text that said this rule of the environment */
     const struct said **path_said; /* per path rule: its statement */
     struct table paths, env, guards, net, mounts, storages, sockets;
     uint32_t unpublished;                     /* how often `publish: none` was said */

@@ -40,7 +40,8 @@ static int merge_here(struct merge *m, const struct said *s, enum path_access a)
         return merge_say(m, ERR_POLICY, s, "'%s' is the workspace itself%s", p->workspace,
                          a == PATH_HIDE ? "" : " (use workspace_read_only to keep it unchanged)");
     if (m->here_text == m->text_no && m->here != a)
-        return merge_say(m, ERR_POLICY, s, "'%s' is also declared %s", p->workspace, access_name(m->here));
+        return merge_say(m, ERR_POLICY, s, "the workspace '%s' is also declared %s%s", p->workspace,
+                         access_name(m->here), m->text->flags ? " by another option; leave out one of them" : "");
     if (!m->text->trusted && a == PATH_RW && p->workspace_read_only)
         return tighten_refuse(m, s, "would make the workspace writable");
     if (!m->text->trusted && a == PATH_RW)

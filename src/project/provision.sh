@@ -98,6 +98,11 @@ if [ -n "$origin" ]; then
     problem=$(g -C "$repo" -c http.lowSpeedLimit=1 -c http.lowSpeedTime=20 fetch -q --prune origin 2>&1) ||
         printf 'note origin could not be asked (%s); its branches are as the checkout last saw them\n' "$(printf '%s\n' "$problem" | grep -m 1 . | sed 's/^[a-z]*: //')"
 fi
+# Who commits, where only the checkout's own configuration says it.
+for key in user.name user.email; do
+    value=$(g -C "$checkout" config --local --get "$key") || continue
+    g -C "$repo" config --local --get "$key" >/dev/null || g -C "$repo" config "$key" "$value" || die ""
+done
 
 if [ ! -e "$dir/.git" ]; then
     drop_worktree

@@ -547,6 +547,21 @@ static int keep_all_asked(struct layers *l, const struct pinfold_policy_options 
     return kept ? 0 : no_memory(e);
 }
 
+/* What would be left unread must not be said. */
+static int check_whole(const struct pinfold_policy_options *o, struct err *e)
+{
+    const char *unread = NULL;
+    for (const struct pinfold_option *f = o->options; o->text && f && f->name; f++) {
+        if (same(f->name, "policy") || same(f->name, "settings"))
+            unread = f->name;
+    }
+    return unread ? err_say(e, ERR_POLICY,
+                            "--policy-text is the whole policy, so --%s would not be read; leave out one "
+                            "of them",
+                            unread)
+                  : 0;
+}
+
 int layers_load(const struct pinfold_policy_options *o, struct arena *mem, struct layers *ret,
                 struct policy **ret_policy, struct err *e)
 {
@@ -554,7 +569,9 @@ int layers_load(const struct pinfold_policy_options *o, struct arena *mem, struc
     struct named n = {.workspace = NULL};
     struct policy *p = NULL;
 
-    int r = world_look(mem, o->cwd, &l.world, e);
+    int r = check_whole(o, e);
+    if (r == 0)
+        r = world_look(mem, o->cwd, &l.world, e);
     if (r == 0)
         r = sort_options(&l, o, &n, e);
     if (r == 0 && o->text)

@@ -344,6 +344,32 @@ static void rule_offer(const struct denial *d, const struct policy *policy, stru
     }
 }
 
+/* The set of hosts of a package manager among the first words of the command line ("node /usr/bin/npm ci"), or NULL. */
+static const char *hosts_of(const char *line)
+{
+    static const char *const known[][2] = {{"npm", "@npm"},      {"npx", "@npm"},         {"yarn", "@npm"},
+                                           {"pnpm", "@npm"},     {"pip", "@pypi"},        {"pip3", "@pypi"},
+                                           {"uv", "@pypi"},      {"poetry", "@pypi"},     {"cargo", "@cargo"},
+                                           {"go", "@go"},        {"mvn", "@maven"},       {"gradle", "@maven"},
+                                           {"gem", "@rubygems"}, {"bundle", "@rubygems"}, {"composer", "@packagist"}};
+    for (int i = 0; line && i < 3; i++) {
+        line += strspn(line, " '");
+        struct str word = {line, strcspn(line, " '")};
+        line += word.n;
+        for (size_t c = word.n; c > 0; c--) {
+            if (word.p[c - 1] == '/') {
+                word = str_skip(word, c);
+                break;
+            }
+        }
+        for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+            if (str_is(word, known[k][0]))
+                return known[k][1];
+        }
+    }
+    return NULL;
+}
+
 /* Of kinds that are no rule's; false: it is one. */
 static bool special_denial(const struct denial *d, const struct policy *policy, struct buf *out, size_t *ret_offer)
 {
@@ -383,6 +409,9 @@ static bool special_denial(const struct denial *d, const struct policy *policy, 
         buf_char(out, ')');
         begin_offer(out, ret_offer);
         buf_text(out, "allow hosts with --allow HOST");
+        const char *set = hosts_of(d->argv);
+        if (set)
+            buf_printf(out, " (its package registry: %s)", set);
     } else if (same(d->kind, "ssh-agent") || same(d->kind, "gpg-agent")) {
         agent_denial(d, out, ret_offer);
     } else {

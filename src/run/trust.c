@@ -78,6 +78,8 @@ static int policy_of(struct arena *mem, const char *state, const char *path, boo
     int r = world_judge(state, "trust", file, real, &found, e);
     if (r == 0 && found < 0 && !withdraw)
         r = -ENOENT;
+    if (r == -ENOENT && project)
+        return err_say(e, ERR_POLICY, "there is no '%s' to trust; pinfold init writes one", file);
     return r == 0 || r == -EPERM ? r : err_sys(e, ERR_POLICY, -r, "cannot trust '%s'", file);
 }
 

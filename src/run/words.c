@@ -297,6 +297,13 @@ static void shells_words(const char *command, struct buf *out)
     } else if (strpbrk(command, " \t\n|&;<>")) {
         buf_text(out, "; that is a line for a shell: sh -c ");
         words_shell(out, command);
+    } else if (command[0] == '-' && command[1]) {
+        buf_text(out, "; options of pinfold go before '--'");
+    } else if (str_starts(str_of(command), STR("\xe2\x80")) || str_starts(str_of(command), STR("\xe2\x88\x92"))) {
+        buf_text(out, "; if that was to be an option, type its dashes as '-': copied text has others");
+    } else if (strchr("/.~", command[0]) && strchr(command, ':')) {
+        buf_text(out,
+                 "; -v is --verbose here: to let the box see a directory use --rw PATH, --ro PATH or --mount SRC:DST");
     }
 }
 

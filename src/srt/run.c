@@ -56,8 +56,9 @@ static void add_note(struct buf *notes, const char *sentence)
         sentence += sizeof ignored - 1;
     }
     static const char any_host[] = "; allow hosts with --allow HOST";
-    if (str_ends(str_of(sentence), str_of(any_host))) {
-        buf_put(notes, sentence, strlen(sentence) - (sizeof any_host - 1));
+    const char *any = strstr(sentence, any_host);
+    if (any) {
+        buf_put(notes, sentence, (size_t)(any - sentence));
         buf_text(notes, "; allow hosts with network.allowedDomains");
         buf_char(notes, 0);
         return;

@@ -97,6 +97,11 @@ char *box_command_line(const char *argv, size_t n)
 {
     auto_buf struct buf out = BUF(4096);
     bool secret = false; /* the word before is an option whose value this is */
+    size_t whole = n;
+    while (whole > 0 && !argv[whole - 1])
+        whole--;
+    if (n - whole > 3) /* a program that shows a title in place of its arguments (npm) leaves the rest empty */
+        n = whole;
     for (size_t at = 0; at < n;) {
         auto_buf struct buf word = BUF(2048);
         struct str s = {argv + at, strnlen(argv + at, n - at)};

@@ -190,6 +190,10 @@ int why_connect(struct why_question *q)
     const struct policy *p = q->plan->policy;
     struct host h;
     uint16_t port;
+    const char *url = strstr(q->target, "://");
+    if (url && url > q->target && !memchr(q->target, '/', (size_t)(url - q->target)))
+        return err_say(q->e, ERR_POLICY, "connect: '%s' is a URL; write its host and port, as in github.com:443",
+                       q->target);
     if (strchr(q->target, '/'))
         return socket_at(q);
     if (host_port_parse(str_of(q->target), 0, &h, &port) < 0) {

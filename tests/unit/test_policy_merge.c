@@ -644,7 +644,7 @@ static void contradictions_are_within_one_text_only(void **state)
     refused((struct layer_said[]){USER("files:\n  rw: [/a]\n  hide: [/b, /b]\n  ro:\n  - /a\n"), {0}}, NULL,
             "/home/u/user.yaml:5:5: files.ro: '/a' is also declared rw in line 2");
     refused((struct layer_said[]){USER("files: {rw: [p], ro: [~/p]}"), {0}}, NULL,
-            "/home/u/user.yaml:1:23: files.ro: '/home/u/p' is also declared rw");
+            "/home/u/user.yaml:1:23: files.ro: the workspace '/home/u/p' is also declared rw");
     refused((struct layer_said[]){USER("files: {hide: ['**/x'], protect: ['**/x']}"), {0}}, NULL,
             "/home/u/user.yaml:1:35: files.protect: 'x' is also declared hide in line 1");
     /* A pattern and a literal path of the same letters are two places. */

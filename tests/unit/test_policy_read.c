@@ -7,7 +7,7 @@ static const struct {
     {"", "/home/u/p/f: there is nothing in it; a policy needs at least 'version: 1'"},
     {"# only a comment\n", "/home/u/p/f: there is nothing in it; a policy needs at least 'version: 1'"},
     {"version: 2\n", "/home/u/p/f:1:10: version: unknown version '2'; the only version is 1"},
-    {"[1, 2]\n", "/home/u/p/f:1:1: a policy must be a mapping, not a list"},
+    {"[1, 2]\n", "/home/u/p/f:1:1: a policy must be a mapping (lines of KEY: VALUE), not a list"},
     {"network: {allow: [a.test]}\n", "/home/u/p/f:1:1: unknown key 'network' (did you mean 'net'?)"},
     {"paths: [x]\n", "/home/u/p/f:1:1: unknown key 'paths' (did you mean 'files'?)"},
     {"files: {write: [x]}\n", "/home/u/p/f:1:9: unknown key 'files.write' (did you mean 'files.rw'?)"},
@@ -39,7 +39,7 @@ static const struct {
     {"limits: {grace: none}\n", "/home/u/p/f:1:17: limits.grace: 'none' is not a time (write 5s or 500ms)"},
     {"limits: [1]\n", "/home/u/p/f:1:9: limits must be a mapping, not a list"},
     {"limits:\n", "/home/u/p/f:1:8: limits has no value (write a mapping, or leave the key out)"},
-    {"files: {rw: /data}\n", "/home/u/p/f:1:13: files.rw must be a list, not text"},
+    {"files: {rw: /data}\n", "/home/u/p/f:1:13: files.rw must be a list, as in [A, B], not text"},
     {"files: {rw: [{pth: /data}]}\n", "/home/u/p/f:1:15: unknown key 'pth' in files.rw (known: path, optional)"},
     {"files: {rw: [{path: [1]}]}\n",
      "/home/u/p/f:1:14: files.rw: an entry must be PATH or {path: PATH, optional: true}"},
@@ -112,11 +112,11 @@ static const struct {
     {"net: {allow: [\"fe80::1/10\"]}\n",
      "/home/u/p/f:1:15: net.allow: 'fe80::1/10' has bits set after its prefix; write the range's first address"},
     {"net: {mode: none, allow: [x.com]}\n",
-     "/home/u/p/f:1:27: net.allow: allowing hosts needs the network 'allow', not 'none'"},
+     "/home/u/p/f:1:27: net.allow: allowing hosts needs the network 'allow', not 'none' (use mode: allow)"},
     {"net: {mode: host, allow: [x.com]}\n",
-     "/home/u/p/f:1:27: net.allow: allowing hosts needs the network 'allow', not 'host'"},
+     "/home/u/p/f:1:27: net.allow: allowing hosts needs the network 'allow', not 'host' (use mode: allow)"},
     {"net: {mode: host, ask: true}\n",
-     "/home/u/p/f:1:24: net.ask: asking for hosts needs the network 'allow', not 'host'"},
+     "/home/u/p/f:1:24: net.ask: asking for hosts needs the network 'allow', not 'host' (use mode: allow)"},
     {"net: {ask: maybe}\n", "/home/u/p/f:1:12: net.ask: 'maybe' is not true or false"},
     {"net: {ask_time: none}\n", "/home/u/p/f:1:17: net.ask_time: 'none' is not a time (write 30s)"},
     {"net: {ask_time: 2h}\n", "/home/u/p/f:1:17: net.ask_time: '2h' is more than the maximum of 1h"},
@@ -385,7 +385,7 @@ static void mistakes_in_flags_name_the_flag(void **state)
     flags_bad((const char *const[]){"rw", NULL, NULL}, "--rw: needs a value, PATH");
     flags_bad((const char *const[]){"rw", "/a", "hide", "/a", NULL}, "--hide: '/a' is also declared rw by --rw");
     flags_bad((const char *const[]){"net", "host", "allow", "x.com", NULL},
-              "--allow: allowing hosts needs the network 'allow', not 'host'");
+              "--allow: allowing hosts needs the network 'allow', not 'host' (use --net allow, or leave --net out)");
     flags_bad((const char *const[]){"profile", "untrustd", NULL},
               "--profile: unknown profile 'untrustd' (did you mean 'untrusted'?)");
     flags_bad((const char *const[]){"workspace", "/", NULL},

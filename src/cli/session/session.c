@@ -211,7 +211,9 @@ static void say_plainly(void *ctx, enum pinfold_say what, const char *sentence)
 /* A project's session is recreated by ending it: its verbs have no options. */
 static void project_stop_first(const struct ask *a, struct pinfold_error *error)
 {
-    char *at = strstr(error->text, "recreate the session with: --recreate");
+    char *at = strstr(error->text, "run with the session's own policy: ");
+    if (!at)
+        at = strstr(error->text, "recreate the session with: --recreate");
     size_t room = at ? sizeof error->text - (size_t)(at - error->text) : 0;
     if (at)
         snprintf(at, room, "end it first with: pinfold stop%s%s%s", a->branch ? " --branch '" : "",

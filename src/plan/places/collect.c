@@ -35,7 +35,10 @@ static int say_missing(struct making *m, const char *what, const char *path, con
     if (f->type == PATH_UNREADABLE)
         return err_sys(m->e, ERR_POLICY, f->no ? f->no : EACCES, "%s %s (%s)", what, path, where);
     int r = err_sys(m->e, ERR_POLICY, f->no ? f->no : ENOENT, "%s %s (%s)", what, path, where);
-    return err_hint(m->e, r, "create it first, or remove the rule");
+    return err_hint(m->e, r,
+                    strchr(path, ':')
+                        ? "create it first, or remove the rule; to show SRC at another path: --mount SRC:DST"
+                        : "create it first, or remove the rule");
 }
 
 /*

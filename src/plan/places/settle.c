@@ -157,7 +157,10 @@ static int cannot_layer(struct making *m, const char *why)
 {
     int r =
         err_say(m->e, ERR_CANNOT, "--cow: the workspace %s cannot get a copy-on-write layer: %s", m->workspace, why);
-    return err_hint(m->e, r, "run without --cow to let the box change it");
+    return err_hint(m->e, r,
+                    m->policy->workspace_read_only
+                        ? "leave out --cow; or, to let the box change it, what makes it read-only"
+                        : "run without --cow to let the box change it");
 }
 
 static const char *why_no_layer(const struct settling *s, const struct plan_place *p)

@@ -94,6 +94,8 @@ static const char *other_settings_word(struct str name)
                                            {"binds", "files.mounts"},
                                            {"hosts", "net.allow"},
                                            {"domains", "net.allow"},
+                                           {"allow", "net.allow"},
+                                           {"deny", "net.deny"},
                                            {"allowlist", "net.allow"},
                                            {"allowed_hosts", "net.allow"},
                                            {"allowedHosts", "net.allow"},

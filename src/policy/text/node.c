@@ -102,6 +102,12 @@ static const char *usual_mistake(const struct yaml_reader *r, char room[80])
         return "a YAML string that begins with '@' needs quotes, as in \"@npm\"";
     if (c == '*')
         return "a YAML string that begins with '*' needs quotes, as in \"**/.env\"";
+    if (strstr(y->problem ? y->problem : "", "expected <document start>"))
+        return "neither YAML nor JSON: something follows the end of the policy";
+    if (strstr(context, "a block mapping") || strstr(context, "a block collection"))
+        return "neither YAML nor JSON: the line does not belong to the section above it (keys of one section begin in "
+               "the "
+               "same column, those of a section in it further right)";
     if (!c || !strchr("&!%`", c))
         return NULL;
     snprintf(room, 80, "a YAML string that begins with '%c' needs quotes, as in \"%cname\"", c, c);

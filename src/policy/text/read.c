@@ -384,7 +384,7 @@ static int read_path_item(const struct source *src, enum key_id id, const struct
 static int read_list(const struct source *src, enum key_id id, const struct node *list)
 {
     if (list->kind != NODE_LIST)
-        return wrong_type(src, id, list, "a list");
+        return wrong_type(src, id, list, "a list, as in [A, B]");
     for (size_t i = 0; i < list->n; i++) {
         const struct node *n = &list->items[i];
         int r;
@@ -499,7 +499,7 @@ static int read_mount(const struct source *src, const struct node *n)
 static int read_mounts(const struct source *src, const struct node *list)
 {
     if (list->kind != NODE_LIST)
-        return wrong_type(src, KEY_MOUNTS, list, "a list");
+        return wrong_type(src, KEY_MOUNTS, list, "a list, as in [A, B]");
     for (size_t i = 0; i < list->n; i++) {
         int r = read_mount(src, &list->items[i]);
         if (r < 0)
@@ -579,6 +579,9 @@ static int unknown_key(const struct source *src, const struct node *key, struct 
                          "unknown key '%s': sections are nested; write %.*s: {%s: ...}", near, (int)(dot - near), near,
                          dot + 1);
     }
+    if (str_is(key->text, "<<"))
+        return place_say(src->e, ERR_POLICY, src->file, key->line, key->column,
+                         "merge keys (<<) are not supported; write the keys out");
     if (meant.n)
         return place_say(src->e, ERR_POLICY, src->file, key->line, key->column,
                          "unknown key '%.*s' (did you mean '%.*s'?)", STR_SAID(path), (int)meant.n, meant.p);
@@ -632,8 +635,8 @@ int read_policy(const struct source *src, const struct node *root)
         if (node_is_null(root))
             return place_say(src->e, ERR_POLICY, src->file, root->line, root->column,
                              "the policy is empty; it needs at least 'version: 1'");
-        return place_say(src->e, ERR_POLICY, src->file, root->line, root->column, "a policy must be a mapping, not %s",
-                         node_kind_name(root));
+        return place_say(src->e, ERR_POLICY, src->file, root->line, root->column,
+                         "a policy must be a mapping (lines of KEY: VALUE), not %s", node_kind_name(root));
     }
     return read_section(src, root, (struct str){"", 0});
 }

@@ -214,12 +214,20 @@ static int since_text(const char *said, char ret[40], struct err *e)
         return 0;
     }
     static const char shape[] = "0000-00-00T00:00:00.000";
+    static const struct {
+        size_t at; /* month, day, hour, minute, second */
+        int low, high;
+    } parts[] = {{5, 1, 12}, {8, 1, 31}, {11, 0, 23}, {14, 0, 59}, {17, 0, 60}};
     bool good = k >= 4 && k < sizeof shape + 1;
     if (good && said[k - 1] == 'Z')
         k--;
     good = good && k < sizeof shape;
     for (size_t i = 0; good && i < k; i++)
         good = shape[i] == '0' ? said[i] >= '0' && said[i] <= '9' : said[i] == shape[i];
+    for (size_t i = 0; good && i < sizeof parts / sizeof *parts && parts[i].at + 2 <= k; i++) {
+        const int v = (said[parts[i].at] - '0') * 10 + said[parts[i].at + 1] - '0';
+        good = v >= parts[i].low && v <= parts[i].high;
+    }
     if (!good) {
         int r = err_say(e, ERR_POLICY, "--since: '%s' is not a time", said);
         return err_hint(e, r, "write 90s, 10m, 2h, 3d, or a time in UTC: 2026-01-31, 2026-01-31T12:00:00Z");
