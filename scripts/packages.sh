@@ -94,6 +94,7 @@ test vim-tiny vi
 test sudo sudo
 test procps ps
 test util-linux setpriv
+test util-linux-extra pivot_root
 test iproute2 ip
 test tinyproxy tinyproxy
 test squid squid
