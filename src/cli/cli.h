@@ -168,7 +168,7 @@ int print_report(struct pinfold_report *report); /* prints its JSON as one line;
 
 int verb_run(struct ask *a);
 int verb_shell(struct ask *a);
-/* SHELL, if it is one: NULL where it does not exist, or is one that only refuses logins (accounts of services have it). */
+/* people.c: SHELL, if it is one: NULL where it does not exist, or is one that only refuses logins (accounts of services have it). */
 const char *callers_shell(void);
 int verb_explain(struct ask *a);
 int verb_show_run(struct ask *a);

@@ -205,18 +205,6 @@ static void add_fish(struct ask *a, const char *shell)
         a->policy[a->n_policy++] = (struct pinfold_option){"cache", places[i]};
 }
 
-const char *callers_shell(void)
-{
-    static const char *const refusing[] = {"false", "true", "nologin"};
-    const char *shell = getenv("SHELL");
-    if (!shell || shell[0] != '/' || access(shell, X_OK) != 0)
-        return NULL;
-    for (size_t i = 0; i < sizeof refusing / sizeof *refusing; i++)
-        if (same(strrchr(shell, '/') + 1, refusing[i]))
-            return NULL;
-    return shell;
-}
-
 int verb_shell(struct ask *a)
 {
     const char *shell = callers_shell();
