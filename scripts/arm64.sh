@@ -57,7 +57,9 @@ cpu_family = 'aarch64'
 cpu = 'aarch64'
 endian = 'little'
 END
-if ! [ -f "$build/meson/build.ninja" ]; then
+# shellcheck source=scripts/upgraded.sh
+. scripts/upgraded.sh
+if ! [ -f "$build/meson/build.ninja" ] || upgraded "$build/meson"; then
     rm -rf "$build/meson"
     meson setup "$build/meson" --cross-file "$build/cross.ini" -Dtests=true -Ddebug=false -Doptimization=1 ${PINFOLD_WERROR:+-Dwerror=true}
 fi

@@ -12,6 +12,8 @@ set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/owner.sh
 . scripts/owner.sh
+# shellcheck source=scripts/upgraded.sh
+. scripts/upgraded.sh
 if [ -n "$owner" ]; then
     as_owner scripts/build.sh "$@"
     exit
@@ -40,6 +42,7 @@ setup() { # folder, meson options ...
         echo "build.sh: error: '$PWD/$folder' was built by $(stat -c %U "$folder"), and is not writable for $(id -un 2>/dev/null || id -u); remove it: sudo rm -r '$PWD/$folder'" >&2
         exit 1
     fi
+    if upgraded "$folder"; then rm -rf "$folder"; fi
     if [ -f "$folder/build.ninja" ]; then
         if [ "${PINFOLD_WERROR-}" = 1 ] && [ ! -e "$folder/.werror" ]; then
             meson configure "$folder" -Dwerror=true

@@ -46,6 +46,8 @@ trap 'rm -f "$log"' EXIT
 
 # shellcheck source=scripts/owner.sh
 . scripts/owner.sh
+# shellcheck source=scripts/upgraded.sh
+. scripts/upgraded.sh
 
 quietly() { # what it says is of interest where it fails
     "$@" >"$log" 2>&1 && return
@@ -70,6 +72,7 @@ done
 setup() { # folder, OPTION=VALUE ...: only a change makes meson look at everything anew
     folder=$1
     shift
+    if upgraded "$folder"; then as_owner rm -rf "$folder"; fi
     if [ ! -f "$folder/build.ninja" ]; then
         for option in "$@"; do set -- "$@" "-D$option" && shift; done
         as_owner meson setup "$folder" "$@"

@@ -36,7 +36,7 @@ test python3-seccomp /usr/share/doc/python3-seccomp
 test firejail firejail
 test bats bats
 test clang clang
-test libclang-rt-14-dev,libclang-rt-19-dev,libclang-rt-dev /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.asan-*.a,/usr/lib/llvm-*/lib/clang/*/lib/*/libclang_rt.asan.a
+test libclang-rt-dev /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.asan-*.a,/usr/lib/llvm-*/lib/clang/*/lib/*/libclang_rt.asan.a
 test clang-format-14,clang-format clang-format-14,clang-format
 test clang-tidy clang-tidy
 test shellcheck shellcheck
@@ -94,6 +94,7 @@ test vim-tiny vi
 test sudo sudo
 test procps ps
 test util-linux setpriv
+test util-linux-extra pivot_root
 test iproute2 ip
 test tinyproxy tinyproxy
 test squid squid

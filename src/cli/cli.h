@@ -168,6 +168,8 @@ int print_report(struct pinfold_report *report); /* prints its JSON as one line;
 
 int verb_run(struct ask *a);
 int verb_shell(struct ask *a);
+/* people.c: SHELL, if it is one: NULL where it does not exist, or is one that only refuses logins (accounts of services have it). */
+const char *callers_shell(void);
 int verb_explain(struct ask *a);
 int verb_show_run(struct ask *a);
 /* Prints the command line of an engine that is another program. */

@@ -1,8 +1,9 @@
-/* Prints lists of sessions, jobs and agents for people: aligns what the library reports in columns. */
+/* Prints lists of sessions, jobs and agents for people: aligns what the library reports in columns. And which shell somebody has. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "cli/cli.h"
@@ -403,4 +404,16 @@ int people_agents(const struct pinfold_report *report)
     EACH(one, get(all, "wrong"))
     complain("agent list: %s", text_of(one, "error"));
     return show_table(&t);
+}
+
+const char *callers_shell(void)
+{
+    static const char *const refusing[] = {"false", "true", "nologin"};
+    const char *shell = getenv("SHELL");
+    if (!shell || shell[0] != '/' || access(shell, X_OK) != 0)
+        return NULL;
+    for (size_t i = 0; i < sizeof refusing / sizeof *refusing; i++)
+        if (same(strrchr(shell, '/') + 1, refusing[i]))
+            return NULL;
+    return shell;
 }

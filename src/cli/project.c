@@ -360,10 +360,10 @@ static void shell_variables(struct ask *a)
              "${HTTPS_PROXY:+ net}) ",
              a->session + sizeof PROJECT_PREFIX - 1);
     snprintf(prompt, sizeof prompt, "PS1=%s%s ", strchr(own, '=') + 1, geteuid() == 0 ? "#" : "$");
-    const char *shell = getenv("SHELL");
+    const char *shell = callers_shell();
     static char of_shell[PATH_MAX + 8];
     snprintf(of_shell, sizeof of_shell, "SHELL=%s", shell ? shell : "");
-    if (shell && shell[0] == '/' && access(shell, X_OK) == 0) /* the session may have been started from another */
+    if (shell) /* the session may have been started from another */
         a->env[a->n_env++] = of_shell;
     if (shell && str_ends(str_of(shell), STR("/zsh"))) /* which expands nothing in a prompt unless it is told to */
         snprintf(prompt, sizeof prompt, "PS1=(pinfold %.200s) %%# ", a->session + sizeof PROJECT_PREFIX - 1);

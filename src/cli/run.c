@@ -207,7 +207,7 @@ static void add_fish(struct ask *a, const char *shell)
 
 int verb_shell(struct ask *a)
 {
-    const char *shell = getenv("SHELL");
+    const char *shell = callers_shell();
     if (is_command_said(a))
         return STATUS_SANDBOX;
     int project = project_shell(a);
@@ -215,7 +215,7 @@ int verb_shell(struct ask *a)
         return STATUS_SANDBOX;
     if (project == 0 && a->n_words == 1)
         a->policy[a->n_policy++] = (struct pinfold_option){"workspace", a->words[0]};
-    if (!shell || shell[0] != '/' || access(shell, X_OK) != 0)
+    if (!shell)
         shell = "/bin/sh";
     if (!a->text && !a->session) {
         add_prompt(a);

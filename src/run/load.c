@@ -91,7 +91,7 @@ static bool project_is_near(const char *workspace, const char *dir)
 static int add_project_at(struct layers *l, const char *workspace, const char *dir, struct err *e)
 {
     const bool above = !same(dir, workspace);
-    const char *path = arena_printf(l->mem, "%s/" PROJECT_POLICY, same(dir, "/") ? "" : dir);
+    const char *path = arena_printf(l->mem, "%s/" PROJECT_POLICY, dir[1] ? dir : "");
     const char *git = above ? arena_printf(l->mem, "%s/.git", dir) : "";
     struct str text;
     if (!path || !git)

@@ -57,7 +57,7 @@ row("protected-by-configuration", "run -- sh -c 'touch docs/new; touch sub/new; 
 
 # ---- default deny, and the allowed services
 row("outbound-is-blocked", "run -- curl -sS -m 5 http://192.0.2.1/", 7, r"pinfold: network: ", needs="curl")
-row("allowed-services-and-no-others", "run --allow @npm --allow @github --allow @anthropic --allow @openai --allow @openrouter --allow @sentry --allow @statsig -- curl -sS -m 20 https://example.test/", 56, r"example\.test.*denied", needs="curl", seconds=90)
+row("allowed-services-and-no-others", "run --allow @npm --allow @github --allow @anthropic --allow @openai --allow @openrouter --allow @sentry --allow @statsig -- sh -c 'curl -sS -m 20 https://example.test/; case $? in 7 | 56) exit 56 ;; esac' ", 56, r"example\.test.*denied", needs="curl", seconds=90)
 for service, host in (("npm", "registry.npmjs.org"), ("github", "github.com"), ("anthropic", "api.anthropic.com"), ("openai", "api.openai.com"), ("openai", "auth.openai.com"), ("openai", "chatgpt.com"),
                       ("openrouter", "openrouter.ai"), ("sentry", "sentry.io"), ("statsig", "statsig.com")):
     row(f"allowed-{service}-{host}", f"why connect {host}:443 --allow @{service}", 0, r"allowed|yes")

@@ -121,7 +121,7 @@ def hold(document, words):
                 tally.skip(name, f"{pf.have(*row.needs.split())} is not installed")
                 continue
             if row and "firejail" in row.needs and not pf.firejail_runs():
-                tally.skip(name, "firejail makes no sandbox in a container")
+                tally.skip(f"{document.name}/{plain}-in-a-container ({user.label})", "firejail makes no sandbox in a container")
                 continue
             scene = Scene(user, f"{document.name}{number}")
             wrong = outcome(row, scene) if row else item(scene)

@@ -79,7 +79,7 @@ static int open_sqlite(struct err *e)
     }
     char path[512] = "";
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    assert_in_range(n, 1, sizeof path - 1);
+    assert_true(n > 0 && (size_t)n < sizeof path);
     int fd = -1;
     for (int up = 0; up < 3 && fd < 0; up++) {
         *strrchr(path, '/') = 0;
@@ -320,9 +320,9 @@ static void test_flags_without_a_place(void **state)
 static void test_flags(void **state)
 {
     (void)state;
-    static const char *const environ[] = {"HOME=/h", "ANTHROPIC_API_KEY=secret", "ANTHROPIC_API_KEY_2=x", NULL};
+    static const char *const variables[] = {"HOME=/h", "ANTHROPIC_API_KEY=secret", "ANTHROPIC_API_KEY_2=x", NULL};
     const struct agent_box box = {
-        .state = "/st", .host_home = "/home/me", .home = "/root", .exists = always, .environ = environ};
+        .state = "/st", .host_home = "/home/me", .home = "/root", .exists = always, .environ = variables};
     static const struct {
         const char *agent, *want;
     } table[] = {

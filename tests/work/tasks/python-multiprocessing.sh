@@ -1,7 +1,7 @@
 #!/bin/sh
 # needs: python3
 set -eu
-python3 - <<'END'
+cat >pool.py <<'END' # a file: processes that are not forked (Python 3.14) read it again
 import concurrent.futures, multiprocessing
 def square(x):
     return x * x
@@ -19,3 +19,5 @@ if __name__ == "__main__":
     with lock:
         value.value += 1
 END
+python3 pool.py
+rm pool.py
