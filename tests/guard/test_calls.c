@@ -205,6 +205,15 @@ static void opens(void)
     }
     wait(NULL);
     O(open("masked-parent", O_WRONLY | O_CREAT, 0666));
+    /* Two processes that have one mask (CLONE_FS), as of ones that were made by hand. */
+    if (syscall(SYS_clone, CLONE_FS | SIGCHLD, 0, 0, 0, 0) == 0) {
+        umask(077);
+        O(open("masked-by-one", O_WRONLY | O_CREAT, 0666));
+        _exit(0);
+    }
+    wait(NULL);
+    O(open("masked-by-another", O_WRONLY | O_CREAT, 0666));
+    umask(022);
 }
 
 static void names(void)
