@@ -275,8 +275,8 @@ struct guard {
         uint32_t moves;
     } quiet[QUIET_TEXTS];
     struct last_dir { /* where the last relative path led (resolve.c) */
-        bool used;  /* by the call being served, which may have two: `fd` stays open until it is done */
-        bool known; /* what it is */
+        bool used;    /* by the call being served, which may have two: `fd` stays open until it is done */
+        bool known;   /* what it is */
         int fd;
         uint16_t n; /* of the text and its NUL; 0: there is none */
         char text[KEPT_TEXT];
