@@ -518,7 +518,8 @@ static void drop_capabilities(void)
 static int install_filter(uint32_t bits)
 {
     struct sock_fprog program = {.len = filters[bits].n};
-    memcpy(&program.filter, &filters[bits].code, sizeof program.filter);
+    const struct sock_filter *code = filter_code + filters[bits].at;
+    memcpy(&program.filter, &code, sizeof program.filter);
     uint64_t flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | 32 /* WAIT_KILLABLE_RECV */;
     return (int)MUST(CALL(seccomp, SECCOMP_SET_MODE_FILTER, flags, &program));
 }

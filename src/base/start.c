@@ -2,7 +2,7 @@
  * The entry point of static, position-independent programs. Such a program first relocates its tables, and each page of them would
  * cost a page fault of its own, the dearest part of a small start. So the kernel is asked to populate all of them with one call; where
  * it cannot (before Linux 5.14), the faults come one by one. Small variables lie behind the tables and are populated with them
- * (scripts/start.ld). The same for ten pages of the stack, of which exec makes 32, and for the code that a start runs through, which
+ * (scripts/start.ld). The same for ten pages of the stack (`pinfold exec` needs six), of which exec makes 32, and for the code that a start runs through, which
  * lies side by side behind the relocations: a fault maps 16 pages around it, wanted or not. `pinfold exec` runs through a part of it,
  * which lies first. Then the C library's _start runs. This is assembly because nothing is relocated yet.
  *
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* madvise(from the first page with addresses, to the end of small variables, MADV_POPULATE_WRITE); then 40 KiB of stack; then
+/* madvise(from the first page with addresses, to the end of small variables, MADV_POPULATE_WRITE); then 40 or 24 KiB of stack; then
    madvise(from the ELF header, to the end of the code of `exec` or of every start, MADV_POPULATE_READ). Whether argv[1] is "exec":
    after the texts of arguments others follow, so four bytes of each can be read. */
 #if defined __x86_64__
@@ -34,12 +34,8 @@ __asm__(".pushsection .text.program_start,\"ax\",@progbits\n"
         "    mov $23, %edx\n"
         "    mov $28, %eax\n"
         "    syscall\n"
-        "    lea -40960(%rsp), %rdi\n"
-        "    and $-4096, %rdi\n"
+        "    lea start_text_end(%rip), %rbx\n"
         "    mov $40960, %esi\n"
-        "    mov $28, %eax\n"
-        "    syscall\n"
-        "    lea start_text_end(%rip), %rsi\n"
         "    cmpq $2, (%rsp)\n"
         "    jl 1f\n"
         "    mov 16(%rsp), %rax\n"
@@ -47,8 +43,15 @@ __asm__(".pushsection .text.program_start,\"ax\",@progbits\n"
         "    jne 1f\n"
         "    cmpb $0, 4(%rax)\n"
         "    jne 1f\n"
-        "    lea exec_text_end(%rip), %rsi\n"
-        "1:  lea __ehdr_start(%rip), %rdi\n"
+        "    lea exec_text_end(%rip), %rbx\n"
+        "    mov $24576, %esi\n"
+        "1:  mov %rsp, %rdi\n"
+        "    sub %rsi, %rdi\n"
+        "    and $-4096, %rdi\n"
+        "    mov $28, %eax\n"
+        "    syscall\n"
+        "    lea __ehdr_start(%rip), %rdi\n"
+        "    mov %rbx, %rsi\n"
         "    sub %rdi, %rsi\n"
         "    mov $22, %edx\n"
         "    mov $28, %eax\n"

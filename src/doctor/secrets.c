@@ -11,64 +11,64 @@
 enum content { ANYTHING, PRIVATE_KEY, PASSWORD, TOKEN };
 
 static const struct {
-    const char *name, *above; /* a pattern for the last component, in any case; the one above it, or NULL */
+    char name[40], above[8]; /* a pattern for the last component, in any case; the one above it, or "" */
     enum content has;
-    const char *what;
-} secret_names[] = {{"*.example", NULL, ANYTHING, NULL}, /* NULL: it is none */
-                    {"*.sample", NULL, ANYTHING, NULL},
-                    {"*.template", NULL, ANYTHING, NULL},
-                    {"*.dist", NULL, ANYTHING, NULL},
-                    {"*.pub", NULL, ANYTHING, NULL},
-                    {"id_rsa", NULL, ANYTHING, "private key"},
-                    {"id_dsa", NULL, ANYTHING, "private key"},
-                    {"id_ecdsa*", NULL, ANYTHING, "private key"},
-                    {"id_ed25519*", NULL, ANYTHING, "private key"},
-                    {"*.pem", NULL, PRIVATE_KEY, "private key"},
-                    {"*.key", NULL, PRIVATE_KEY, "private key"},
-                    {"*.ovpn", NULL, PRIVATE_KEY, "private key"},
-                    {"*.ppk", NULL, ANYTHING, "private key"},
-                    {"*.p12", NULL, ANYTHING, "private key"},
-                    {"*.pfx", NULL, ANYTHING, "private key"},
-                    {"*.jks", NULL, ANYTHING, "key store"},
-                    {"*.keystore", NULL, ANYTHING, "key store"},
-                    {"*.kdbx", NULL, ANYTHING, "passwords"},
-                    {".netrc", NULL, PASSWORD, "passwords"},
-                    {".pgpass", NULL, ANYTHING, "passwords"},
-                    {".my.cnf", NULL, PASSWORD, "password"},
-                    {".git-credentials", NULL, ANYTHING, "passwords"},
-                    {".htpasswd", NULL, ANYTHING, "passwords"},
-                    {".npmrc", NULL, PASSWORD, "token"},
-                    {".yarnrc.yml", NULL, PASSWORD, "token"},
-                    {".pypirc", NULL, PASSWORD, "password"},
-                    {".dockercfg", NULL, ANYTHING, "passwords"},
+    char what[44];
+} secret_names[] = {{"*.example", "", ANYTHING, ""}, /* "": it is none */
+                    {"*.sample", "", ANYTHING, ""},
+                    {"*.template", "", ANYTHING, ""},
+                    {"*.dist", "", ANYTHING, ""},
+                    {"*.pub", "", ANYTHING, ""},
+                    {"id_rsa", "", ANYTHING, "private key"},
+                    {"id_dsa", "", ANYTHING, "private key"},
+                    {"id_ecdsa*", "", ANYTHING, "private key"},
+                    {"id_ed25519*", "", ANYTHING, "private key"},
+                    {"*.pem", "", PRIVATE_KEY, "private key"},
+                    {"*.key", "", PRIVATE_KEY, "private key"},
+                    {"*.ovpn", "", PRIVATE_KEY, "private key"},
+                    {"*.ppk", "", ANYTHING, "private key"},
+                    {"*.p12", "", ANYTHING, "private key"},
+                    {"*.pfx", "", ANYTHING, "private key"},
+                    {"*.jks", "", ANYTHING, "key store"},
+                    {"*.keystore", "", ANYTHING, "key store"},
+                    {"*.kdbx", "", ANYTHING, "passwords"},
+                    {".netrc", "", PASSWORD, "passwords"},
+                    {".pgpass", "", ANYTHING, "passwords"},
+                    {".my.cnf", "", PASSWORD, "password"},
+                    {".git-credentials", "", ANYTHING, "passwords"},
+                    {".htpasswd", "", ANYTHING, "passwords"},
+                    {".npmrc", "", PASSWORD, "token"},
+                    {".yarnrc.yml", "", PASSWORD, "token"},
+                    {".pypirc", "", PASSWORD, "password"},
+                    {".dockercfg", "", ANYTHING, "passwords"},
                     {"config.json", ".docker", PASSWORD, "passwords"},
                     {"credentials", ".aws", ANYTHING, "keys"},
                     {"hosts.yml", "gh", PASSWORD, "token"},
                     {"config", ".kube", ANYTHING, "keys of a cluster"},
-                    {"kubeconfig*", NULL, ANYTHING, "keys of a cluster"},
-                    {"application_default_credentials.json", NULL, ANYTHING, "keys"},
-                    {"*service*account*.json", NULL, PRIVATE_KEY, "private key"},
-                    {"*.tfstate", NULL, ANYTHING, "Terraform's state, which has secrets in it"},
-                    {".vault-token", NULL, ANYTHING, "token"},
-                    {"wallet.dat", NULL, ANYTHING, "wallet"},
-                    {".env", NULL, ANYTHING, "variables that are usually secret"},
-                    {".env.*", NULL, ANYTHING, "variables that are usually secret"},
-                    {"*.env", NULL, TOKEN, "token"},
-                    {"secrets.y*ml", NULL, ANYTHING, "secrets"},
-                    {"secrets.json", NULL, ANYTHING, "secrets"},
-                    {"credentials.json", NULL, ANYTHING, "credentials"},
-                    {"*.json", NULL, TOKEN, "token"},
-                    {"*.y*ml", NULL, TOKEN, "token"},
-                    {"*.toml", NULL, TOKEN, "token"},
-                    {"*.ini", NULL, TOKEN, "token"},
-                    {"*.cfg", NULL, TOKEN, "token"},
-                    {"*.conf", NULL, TOKEN, "token"},
-                    {"*.tfvars", NULL, TOKEN, "token"},
-                    {"*.properties", NULL, TOKEN, "token"},
-                    {".*rc", NULL, TOKEN, "token"}};
+                    {"kubeconfig*", "", ANYTHING, "keys of a cluster"},
+                    {"application_default_credentials.json", "", ANYTHING, "keys"},
+                    {"*service*account*.json", "", PRIVATE_KEY, "private key"},
+                    {"*.tfstate", "", ANYTHING, "Terraform's state, which has secrets in it"},
+                    {".vault-token", "", ANYTHING, "token"},
+                    {"wallet.dat", "", ANYTHING, "wallet"},
+                    {".env", "", ANYTHING, "variables that are usually secret"},
+                    {".env.*", "", ANYTHING, "variables that are usually secret"},
+                    {"*.env", "", TOKEN, "token"},
+                    {"secrets.y*ml", "", ANYTHING, "secrets"},
+                    {"secrets.json", "", ANYTHING, "secrets"},
+                    {"credentials.json", "", ANYTHING, "credentials"},
+                    {"*.json", "", TOKEN, "token"},
+                    {"*.y*ml", "", TOKEN, "token"},
+                    {"*.toml", "", TOKEN, "token"},
+                    {"*.ini", "", TOKEN, "token"},
+                    {"*.cfg", "", TOKEN, "token"},
+                    {"*.conf", "", TOKEN, "token"},
+                    {"*.tfvars", "", TOKEN, "token"},
+                    {"*.properties", "", TOKEN, "token"},
+                    {".*rc", "", TOKEN, "token"}};
 
 static const struct {
-    const char *prefix;
+    char prefix[12];
     unsigned length; /* of what follows, at least */
 } tokens[] = {{"ghp_", 30},     {"gho_", 30},  {"github_pat_", 40}, {"glpat-", 20}, {"sk-ant-", 40},
               {"sk-proj-", 40}, {"xoxb-", 24}, {"xoxp-", 24},       {"AKIA", 16},   {"AIza", 35},
@@ -150,7 +150,7 @@ static bool find_entry(struct str path, size_t *ret)
     }
     for (size_t i = 0; i < sizeof secret_names / sizeof *secret_names; i++) {
         if (may_match(secret_names[i].name, name) && glob_match(str_of(secret_names[i].name), name, GLOB_ANY_CASE) &&
-            (!secret_names[i].above || str_is(parent, secret_names[i].above))) {
+            (!secret_names[i].above[0] || str_is(parent, secret_names[i].above))) {
             *ret = i;
             return true;
         }
@@ -164,7 +164,7 @@ const char *secret_by_name(struct str path, bool *ret_look)
     if (!find_entry(path, &i))
         return NULL;
     *ret_look = secret_names[i].has != ANYTHING;
-    return secret_names[i].what;
+    return secret_names[i].what[0] ? secret_names[i].what : NULL;
 }
 
 bool secret_by_content(struct str path, struct str text)

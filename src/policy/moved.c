@@ -10,7 +10,7 @@
 
 /* `usual` is below the home. `added`: what the program appends to the variable's value. A list is separated by colons. */
 static const struct {
-    const char *name, *usual, *added;
+    char name[32], usual[56], added[16];
     bool list;
 } variables[] = {
     /* XDG Base Directory Specification */

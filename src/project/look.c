@@ -52,7 +52,7 @@ static void look_for_servers(int dir, const char *name, struct project_seen *see
 {
     static char text[MAX_READ + 1];
     bool read_it = false;
-    for (size_t i = 0; project_servers[i].file; i++) {
+    for (size_t i = 0; project_servers[i].file[0]; i++) {
         if (!same(project_servers[i].file, name))
             continue;
         if (!read_it && !read_start(dir, name, text))

@@ -40,11 +40,11 @@ enum { PROJECT_SIGNS = 64 };
 
 /* A word in a file that names a server: of the project (`own`), or one that it uses. */
 struct project_server {
-    const char *file, *word, *name;
+    char file[24], word[24], name[20];
     uint16_t port;
     bool own;
 };
-extern const struct project_server project_servers[]; /* ended by a NULL file */
+extern const struct project_server project_servers[]; /* ended by an empty file */
 enum { PROJECT_SERVERS = 48 };
 
 /* What was found; it borrows the tables' texts and owns nothing. */

@@ -72,7 +72,7 @@ const struct project_server project_servers[] = {
     {"compose.yaml", "mariadb", "MariaDB", 3306, false},
     {"compose.yaml", "redis", "Redis", 6379, false},
     {"compose.yaml", "mongo", "MongoDB", 27017, false},
-    {NULL, NULL, NULL, 0, false}};
+    {"", "", "", 0, false}};
 _Static_assert(sizeof project_servers / sizeof *project_servers <= PROJECT_SERVERS + 1,
                "there is no room to note what was seen");
 _Static_assert(sizeof project_signs / sizeof *project_signs <= PROJECT_SIGNS + 1,

@@ -104,7 +104,7 @@ static void put_hosts(const struct project_seen *seen, struct buf *out)
 
 static void put_ports(const struct project_seen *seen, bool own, struct buf *out)
 {
-    for (size_t i = 0; project_servers[i].file; i++) {
+    for (size_t i = 0; project_servers[i].file[0]; i++) {
         const struct project_server *s = &project_servers[i];
         if (!seen->servers[i] || s->own != own)
             continue;
@@ -133,7 +133,7 @@ static void put_container(const struct project_container *c, struct buf *out)
 void project_policy(const struct project_seen *seen, const struct project_container *container, struct buf *out)
 {
     bool ports = false, variables = false;
-    for (size_t i = 0; project_servers[i].file; i++)
+    for (size_t i = 0; project_servers[i].file[0]; i++)
         ports |= seen->servers[i];
     buf_text(out, "# pinfold init 1: what a box for this project may do beyond the default (pinfold-policy(5)).\n"
                   "# After a change: pinfold trust .   To see the effect: pinfold explain\nversion: 1\n");

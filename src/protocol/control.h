@@ -55,8 +55,16 @@ enum frame_kind {
     FRAME_GRANT,
     /* B -> P: with one end of a pair (SCM_RIGHTS): have hooks passed what protected branches move to? (protocol/moves.h) */
     FRAME_MOVES,
-    /* a pid 1 that serves -> P: no process of the box is left but itself; a = the number of the last EXEC that it has received */
-    FRAME_IDLE
+    /* a pid 1 that serves -> P: no process of the box is left but itself, and no caller waits; a = the number of the last EXEC or
+       CALLER that it has received */
+    FRAME_IDLE,
+    /* P -> a pid 1 that serves, before the first CALLER: a = bytes of the job image that follows. Commands of callers have its
+       environment and directory */
+    FRAME_SESSION,
+    /* P -> a pid 1 that serves: with the connection of one who may run a command (SCM_RIGHTS; protocol/keep.h): a = as EXEC's c,
+       utime_us = until when (monotonic clock) a request needs no other look at the host's files. Pid 1 -> P: with the connection, whose
+       request is still to be read and is P's; or with b = 1 to 3: that stream of the command must not enter the box */
+    FRAME_CALLER
 };
 /* What to do with a descriptor that the command gets from the caller (runtime/stdio.c). */
 enum stdio_way {

@@ -68,12 +68,12 @@ int step_filter(struct runner *r, const struct step *s)
     if (e < 0)
         return e;
     const struct filter_program *f = &filters[s->a];
+    const struct sock_filter *code = filter_code + f->at;
     if (!(s->a & (FILTER_GUARD | FILTER_READS)))
-        return sys_seccomp_filter(f->code, f->n, 0);
-    int fd =
-        sys_seccomp_filter(f->code, f->n, SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
+        return sys_seccomp_filter(code, f->n, 0);
+    int fd = sys_seccomp_filter(code, f->n, SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
     if (fd == -EINVAL)
-        fd = sys_seccomp_filter(f->code, f->n, SECCOMP_FILTER_FLAG_NEW_LISTENER);
+        fd = sys_seccomp_filter(code, f->n, SECCOMP_FILTER_FLAG_NEW_LISTENER);
     if (fd < 0)
         return fd;
     r->notify = fd;

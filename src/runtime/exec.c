@@ -137,7 +137,7 @@ _Noreturn void command_child(const struct runner *r, const struct job *job, int 
         if (e < 0)
             fail(o, WHERE_CHILD, e);
     }
-    e = steps_run_command(r, &failed);
+    e = steps_run_command(r, job->cwd && job->cwd[0] == '/', &failed);
     if (e < 0)
         fail(o, failed, e);
     e = job->cwd ? sys_chdir(job->cwd) : 0;

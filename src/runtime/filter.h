@@ -4,10 +4,11 @@
  * What they pass and refuse is listed by name in protocol/filter_names.h.
  */
 #pragma once
+#include <linux/filter.h>
 #include <stdint.h>
-struct sock_filter;
 struct filter_program {
-    const struct sock_filter *code;
+    uint32_t at; /* its place in filter_code; an address would have to be relocated by every start */
     uint16_t n;
 };
 extern const struct filter_program filters[]; /* FILTER_VARIANTS of them */
+extern const struct sock_filter filter_code[];

@@ -107,8 +107,8 @@ void overlays_settle(struct runner *r, bool here);
    all its routes lead to lo, -ENOTUNIQ if one does not. */
 int catch_prepare(enum catch_way way, bool *ret_v6);
 int catch_alone(void);
-/* Runs the steps of each command in its process before exec: limits and working directory. */
-int steps_run_command(const struct runner *r, uint32_t *ret_failed);
+/* Runs the steps of each command in its process before exec: limits, and the working directory unless it has its own. */
+int steps_run_command(const struct runner *r, bool own_cwd, uint32_t *ret_failed);
 
 struct job { /* one command */
     const char *const *argv;

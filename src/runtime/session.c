@@ -4,13 +4,19 @@
  * image; it is still checked, and a malformed one gets an error reply and is never fatal, because other commands depend
  * on the box.
  *
+ * A caller need not wait for the session daemon: that passes on the connection while the request is still being written (FRAME_CALLER),
+ * having found out who it is and looked anew at the host's files. What pid 1 then reads itself is a command without environment, directory
+ * or limits of its own, in one message and in time. It judges image and descriptors by the daemon's own functions. Everything else
+ * goes back to the daemon, unread.
+ *
  * Closing a reply socket kills its command's whole session. Processes that left that session (setsid) or outlived their
  * command end with the box.
  */
 #include "runtime/command.h"
+#include "protocol/keep.h"
 #include "sys/poll.h"
 
-enum { MAX_TASKS = 4096, LIST_ROOM = 2048, KILL_ROUNDS = 20 };
+enum { MAX_TASKS = 4096, LIST_ROOM = 2048, KILL_ROUNDS = 20, MAX_CALLERS = 8 };
 
 struct session_task {
     int pid, reply, master; /* -1: none (any more) */
@@ -21,19 +27,22 @@ struct serving {
     const struct runner *r;
     int control, signals, proc;
     uint32_t umask, n;
-    uint32_t number; /* of the last command, to be told when nothing runs any more; 0: no need */
+    uint32_t number;                 /* of the last command, to be told when nothing runs any more; 0: no need */
+    uint32_t waiting;                /* callers */
+    const struct job_image *session; /* of FRAME_SESSION, or NULL */
 };
 
-/* polled[i + FIRST] belongs to tasks[i]. Pages are only allocated on use. */
-enum { CONTROL, SIGNALS, FIRST };
+/* polled[i + CALLERS] belongs to until[i], polled[i + FIRST] to tasks[i]. Pages are only allocated on use. */
+enum { CONTROL, SIGNALS, CALLERS, FIRST = CALLERS + MAX_CALLERS };
+static uint64_t until[MAX_CALLERS]; /* FRAME_CALLER's */
 static struct session_task tasks[MAX_TASKS];
 static struct pollfd polled[MAX_TASKS + FIRST];
-static _Alignas(8) char image_room[JOB_INLINE];
+static _Alignas(8) char image_room[JOB_INLINE], session_room[JOB_INLINE];
 static const char *list_room[LIST_ROOM];
 
 struct arrival { /* one FRAME_EXEC, as received */
     struct frame frame;
-    int fds[JOB_FDS];
+    int fds[1 + JOB_FDS]; /* of a caller's command: its connection, and what came on that */
     int n_fds;
     size_t n; /* size of the image that came with it */
 };
@@ -110,10 +119,11 @@ static void drop_all(struct arrival *a, int from)
         sys_drop(&a->fds[i]);
 }
 
-/* Pointers to the image's strings; `ret_pages`, of `ret_bytes`, must be freed. */
-static const char **list_of(const struct job_image *j, const char ***ret_envp, void **ret_pages, size_t *ret_bytes)
+/* Pointers to the strings of an image, and to those of the environment in `of`; `ret_pages`, of `ret_bytes`, must be freed. */
+static const char **list_of(const struct job_image *j, const struct job_image *of, const char ***ret_envp,
+                            void **ret_pages, size_t *ret_bytes)
 {
-    size_t n = (size_t)j->n_argv + j->n_envp + 2;
+    size_t n = (size_t)j->n_argv + of->n_envp + 2;
     const char **list = list_room;
     if (n > LIST_ROOM) {
         *ret_bytes = n * sizeof *list;
@@ -126,9 +136,9 @@ static const char **list_of(const struct job_image *j, const char ***ret_envp, v
         list[i] = job_string(j, job_list(j, j->argv_at)[i]);
     list[j->n_argv] = NULL;
     *ret_envp = list + j->n_argv + 1;
-    for (uint32_t i = 0; i < j->n_envp; i++)
-        (*ret_envp)[i] = job_string(j, job_list(j, j->envp_at)[i]);
-    (*ret_envp)[j->n_envp] = NULL;
+    for (uint32_t i = 0; i < of->n_envp; i++)
+        (*ret_envp)[i] = job_string(of, job_list(of, of->envp_at)[i]);
+    (*ret_envp)[of->n_envp] = NULL;
     return list;
 }
 
@@ -181,7 +191,9 @@ static int start_plain(const struct serving *s, const struct job *job, struct se
     return pid < 0 ? pid : 0;
 }
 
-static void run_task(struct serving *s, const struct job_image *j, struct arrival *a, int first)
+/* `of`: whose environment and directory it has. */
+static void run_task(struct serving *s, const struct job_image *j, const struct job_image *of, struct arrival *a,
+                     int first)
 {
     const char **envp = NULL;
     void *pages = NULL;
@@ -189,7 +201,7 @@ static void run_task(struct serving *s, const struct job_image *j, struct arriva
     const bool tty = j->flags & JOB_TTY;
     struct session_task t = {
         .pid = -1, .reply = a->fds[first], .master = -1, .tty = tty, .outlives = j->flags & JOB_OUTLIVES};
-    struct job job = {.cwd = j->cwd ? job_string(j, j->cwd) : NULL,
+    struct job job = {.cwd = of->cwd ? job_string(of, of->cwd) : NULL,
                       .stdio = {-1, -1, -1},
                       .tty = tty,
                       .rows = j->rows,
@@ -204,7 +216,7 @@ static void run_task(struct serving *s, const struct job_image *j, struct arriva
         if (job_streams(j->flags) >> i & 1)
             job.stdio[i] = a->fds[at++];
     }
-    job.argv = list_of(j, &envp, &pages, &bytes);
+    job.argv = list_of(j, of, &envp, &pages, &bytes);
     job.envp = envp;
     int e = !job.argv ? -ENOMEM : s->n == MAX_TASKS ? -EAGAIN : 0;
     if (e == 0)
@@ -223,22 +235,22 @@ static void run_task(struct serving *s, const struct job_image *j, struct arriva
     tasks[s->n++] = t;
 }
 
-/* ---- messages on `control` ---- */
+/* ---- messages on `control`, and requests ---- */
 
 union arrival_fds {
     struct cmsghdr head;
     char bytes[CMSG_SPACE(JOB_FDS * sizeof(int))];
 };
 
-/* Returns the size of the message, 0 at the end of the stream, -errno. */
-static long receive(int control, struct arrival *a)
+/* A message of a head and what follows it. Returns its size, 0 at the end of the stream, -errno. */
+static long receive(int from, void *head, size_t head_bytes, struct arrival *a)
 {
-    struct iovec v[2] = {{.iov_base = &a->frame, .iov_len = sizeof a->frame},
+    struct iovec v[2] = {{.iov_base = head, .iov_len = head_bytes},
                          {.iov_base = image_room, .iov_len = sizeof image_room}};
     union arrival_fds c = {.bytes = {0}};
     struct msghdr m = {.msg_iov = v, .msg_iovlen = 2, .msg_control = &c, .msg_controllen = sizeof c};
     a->n_fds = 0;
-    long n = sys_recvmsg(control, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    long n = sys_recvmsg(from, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n >= 0 && m.msg_controllen >= CMSG_LEN(0) && c.head.cmsg_level == SOL_SOCKET &&
         c.head.cmsg_type == SCM_RIGHTS) {
         a->n_fds = (int)((c.head.cmsg_len - CMSG_LEN(0)) / sizeof(int));
@@ -248,7 +260,7 @@ static long receive(int control, struct arrival *a)
         drop_all(a, 0);
         a->n_fds = 0;
     }
-    a->n = n > (long)sizeof a->frame ? (size_t)n - sizeof a->frame : 0;
+    a->n = n > (long)head_bytes ? (size_t)n - head_bytes : 0;
     return n;
 }
 
@@ -284,23 +296,119 @@ static void take_exec(struct serving *s, struct arrival *a)
     if (!j || job_image_check(j, n) < 0 || a->n_fds != first + 1 + (int)job_n_streams(j->flags))
         answer(reply, FRAME_VERDICT, WHERE_CHECK, apart && !j ? ENOMEM : EBADMSG);
     else if (!sys_hung_up(reply)) /* or who wanted it has given up while this process did not run */
-        run_task(s, j, a, first);
+        run_task(s, j, j, a, first);
     drop_all(a, first);
     if (fetched)
         (void)sys_call(SYS_munmap, fetched, a->frame.a, 0, 0, 0, 0);
+}
+
+/* ---- callers ---- */
+
+/* To the session daemon. If it cannot take it the connection ends, and its caller connects again. */
+static void hand_back(int control, int fd, uint32_t stream)
+{
+    const struct frame f = {.kind = FRAME_CALLER, .b = stream};
+    (void)sys_send_fd(control, &f, sizeof f, fd, MSG_DONTWAIT);
+}
+
+/* Looks at what a caller has sent: the size of a command that is for pid 1, or -EBADMSG; -EAGAIN if there is nothing yet. */
+static long look_at(uint32_t i)
+{
+    struct keep_request q;
+    struct iovec v[2] = {{.iov_base = &q, .iov_len = sizeof q}, {.iov_base = image_room, .iov_len = sizeof image_room}};
+    struct msghdr m = {.msg_iov = v, .msg_iovlen = 2};
+    const struct job_image *j = (const void *)image_room;
+    struct timespec now = {0};
+    const long n = sys_recvmsg(polled[CALLERS + i].fd, &m, MSG_PEEK | MSG_DONTWAIT);
+    if (n == -EAGAIN || n == -EINTR)
+        return -EAGAIN;
+    if (n <= (long)sizeof q || m.msg_flags & MSG_TRUNC || q.magic != KEEP_MAGIC || q.op != KEEP_EXEC || q.apart ||
+        q.bytes != (size_t)n - sizeof q || job_image_check(image_room, q.bytes) < 0)
+        return -EBADMSG;
+    if (j->n_envp || j->cwd || j->n_rlimits)
+        return -EBADMSG;
+    (void)sys_call(SYS_clock_gettime, CLOCK_MONOTONIC, &now, 0, 0, 0, 0);
+    return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u < until[i] ? n : -EBADMSG;
+}
+
+/* 1 to 3: that stream must not enter the box; 0. */
+static uint32_t refused_stream(uint32_t flags, const struct arrival *a)
+{
+    for (int i = 0, at = 1; i < 3; i++) {
+        if (job_streams(flags) >> i & 1 && stdio_way(a->fds[at++]) != STDIO_PASS)
+            return (uint32_t)i + 1;
+    }
+    return 0;
+}
+
+static void hear_caller(struct serving *s, uint32_t i)
+{
+    const struct job_image *j = (const void *)image_room;
+    struct keep_request q;
+    struct arrival a = {.n_fds = 1};
+    uint32_t stream = 0;
+    const int fd = polled[CALLERS + i].fd;
+    const long seen = look_at(i);
+    bool same = true; /* nobody else reads there */
+    if (seen == -EAGAIN)
+        return;
+    polled[CALLERS + i].fd = -1;
+    s->waiting--;
+    a.fds[0] = fd;
+    if (seen > 0) {
+        same = receive(fd, &q, sizeof q, &a) == seen;
+        for (int n = a.n_fds++; n >= 0; n--)
+            a.fds[n] = n ? a.fds[n - 1] : fd;
+    }
+    if (seen > 0 && (!same || a.n_fds != 1 + (int)job_n_streams(j->flags)))
+        answer(fd, FRAME_VERDICT, WHERE_CHECK, EBADMSG);
+    else if (seen < 0 || (stream = refused_stream(j->flags, &a)) != 0)
+        hand_back(s->control, fd, stream);
+    else if (!sys_hung_up(fd))
+        run_task(s, j, s->session, &a, 0);
+    drop_all(&a, 0);
+}
+
+static void take_caller(struct serving *s, struct arrival *a)
+{
+    uint32_t i = 0;
+    while (i < MAX_CALLERS && polled[CALLERS + i].fd >= 0)
+        i++;
+    s->number = sys_getpid() == 1 ? a->frame.a : 0;
+    if (a->n_fds != 1 || !s->session || i == MAX_CALLERS) {
+        hand_back(s->control, a->n_fds ? a->fds[0] : -1, 0);
+        drop_all(a, 0);
+        return;
+    }
+    until[i] = a->frame.utime_us;
+    polled[CALLERS + i] = (struct pollfd){.fd = a->fds[0], .events = POLLIN};
+    s->waiting++;
+    hear_caller(s, i);
+}
+
+static void take_session(struct serving *s, const struct arrival *a)
+{
+    if (s->session || job_image_check(image_room, a->n) < 0)
+        return;
+    __builtin_memcpy(session_room, image_room, a->n);
+    s->session = (const void *)session_room;
 }
 
 static void obey_sessiond(struct serving *s)
 {
     for (int most = 16; most > 0; most--) { /* check on children in between */
         struct arrival a;
-        long n = receive(s->control, &a);
+        long n = receive(s->control, &a.frame, sizeof a.frame, &a);
         if (n == -EAGAIN || n == -EINTR)
             return;
         if (n <= 0 || (n == (long)sizeof a.frame && a.frame.kind == FRAME_END))
             init_leave(s->r, 128 + SIGKILL);
         if (n >= (long)sizeof a.frame && a.frame.kind == FRAME_EXEC)
             take_exec(s, &a);
+        else if (n == (long)sizeof a.frame && a.frame.kind == FRAME_CALLER)
+            take_caller(s, &a);
+        else if (n >= (long)sizeof a.frame && a.frame.kind == FRAME_SESSION && a.n_fds == 0)
+            take_session(s, &a);
         else
             drop_all(&a, 0);
     }
@@ -373,7 +481,7 @@ static void reap_tasks(struct serving *s)
     int status;
     for (;;) {
         int pid = sys_wait4(-1, &status, WNOHANG | WUNTRACED | __WALL, &usage);
-        if (pid == -ECHILD && s->number) {
+        if (pid == -ECHILD && s->number && !s->waiting) {
             answer(s->control, FRAME_IDLE, s->number, 0);
             s->number = 0;
         }
@@ -405,6 +513,8 @@ _Noreturn void serve_main(const struct runner *r, int control, int signals, int 
     answer(control, FRAME_READY, 0, 0);
     polled[CONTROL] = (struct pollfd){.fd = control, .events = POLLIN};
     polled[SIGNALS] = (struct pollfd){.fd = signals, .events = POLLIN};
+    for (uint32_t i = 0; i < MAX_CALLERS; i++)
+        polled[CALLERS + i].fd = -1;
     for (;;) {
         int n = sys_poll(polled, FIRST + s.n, NULL);
         if (n < 0 && n != -EINTR)
@@ -419,6 +529,10 @@ _Noreturn void serve_main(const struct runner *r, int control, int signals, int 
         for (uint32_t i = s.n; i-- > 0;) {
             if (polled[FIRST + i].revents && tasks[i].reply >= 0)
                 hear(&s, i);
+        }
+        for (uint32_t i = 0; i < MAX_CALLERS; i++) {
+            if (polled[CALLERS + i].fd >= 0 && polled[CALLERS + i].revents)
+                hear_caller(&s, i);
         }
         reap_tasks(&s);
         if (polled[CONTROL].revents)

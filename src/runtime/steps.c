@@ -663,7 +663,7 @@ static int step_rlimit(const struct step *s)
     return sys_prlimit((int)s->a, &limit, NULL);
 }
 
-int steps_run_command(const struct runner *r, uint32_t *ret_failed)
+int steps_run_command(const struct runner *r, bool own_cwd, uint32_t *ret_failed)
 {
     const struct step *s = plan_steps(r->plan);
     for (uint32_t i = r->plan->n_steps; i-- > 0;) { /* they come last */
@@ -671,7 +671,7 @@ int steps_run_command(const struct runner *r, uint32_t *ret_failed)
         if (s[i].kind == STEP_RLIMIT)
             e = step_rlimit(s + i);
         else if (s[i].kind == STEP_CWD)
-            e = sys_chdir(step_text(r, s[i].a));
+            e = own_cwd ? 0 : sys_chdir(step_text(r, s[i].a));
         else if (s[i].kind < STEP_RULESET)
             break;
         if (e < 0) {

@@ -4,7 +4,8 @@
  *
  * Who wants to run a command connects before it has put its request together (session_open_soon()). Until that comes the kernel is made to
  * look anew at the host's files (supervisor/fresh.c), so that both happen at once on two processors. The caller had been asked for the
- * command by then, so what the host did before is seen. For a request that comes late that is done again (FRESH_US).
+ * command by then, so what the host did before is seen. For a request that comes late that is done again (FRESH_US). The connection of
+ * one who has not sent anything by then is passed on to pid 1 (command_pass()), which reads what it understands, and gives the rest back.
  *
  * In a box that keeps sessions of its own the guard around it makes every connection, and is seen as process 0. There it is the request
  * that tells who sent it (SCM_CREDENTIALS), as the kernel adds it.
@@ -292,6 +293,40 @@ static bool is_told(void)
            (sigismember(&waits, SIGTERM) > 0 || sigismember(&waits, SIGINT) > 0 || sigismember(&waits, SIGHUP) > 0);
 }
 
+/* Until the request comes. */
+static void wait_for(struct sessiond *k, int fd, int pid, uint64_t looked)
+{
+    unsigned i = 0;
+    while (i < MAX_CONNECTIONS && k->connections[i].fd >= 0)
+        i++;
+    if (i == MAX_CONNECTIONS || sessiond_watch(k, fd, EPOLLIN, TICKET(SOURCE_CONNECTION, i)) < 0) {
+        /* What was sent by now is served; later it cannot be sent, and the caller connects again. */
+        (void)shutdown(fd, SHUT_RD);
+        while (!take_message(k, fd, pid, looked))
+            ;
+        return;
+    }
+    k->connections[i] =
+        (struct connection){.fd = fd, .pid = pid, .until = sessiond_now() + SILENT_US, .looked = looked};
+    k->n_connections++;
+}
+
+void ask_back(void *ctx, int fd, uint32_t stream)
+{
+    struct sessiond *k = ctx;
+    struct err e = {0};
+    int pid = 0;
+    k->commands--;
+    if (!is_ours(k, fd, &pid)) {
+        (void)close(fd);
+    } else if (stream) {
+        answer_refused(fd, &e, command_refused(stream - 1, &e));
+        (void)close(fd);
+    } else if (!take_message(k, fd, pid, 0)) {
+        wait_for(k, fd, pid, 0);
+    }
+}
+
 bool ask_accept(struct sessiond *k)
 {
     for (int most = 32; most > 0; most--) {
@@ -313,19 +348,10 @@ bool ask_accept(struct sessiond *k)
         const uint64_t looked = pid > 0 ? look_meanwhile(k) : 0; /* 0: nobody has said yet who it is */
         if (take_message(k, fd, pid, looked))
             continue;
-        unsigned i = 0;
-        while (i < MAX_CONNECTIONS && k->connections[i].fd >= 0)
-            i++;
-        if (i == MAX_CONNECTIONS || sessiond_watch(k, fd, EPOLLIN, TICKET(SOURCE_CONNECTION, i)) < 0) {
-            /* What was sent by now is served; later it cannot be sent, and the caller connects again. */
-            (void)shutdown(fd, SHUT_RD);
-            while (!take_message(k, fd, pid, looked))
-                ;
-            continue;
-        }
-        k->connections[i] =
-            (struct connection){.fd = fd, .pid = pid, .until = sessiond_now() + SILENT_US, .looked = looked};
-        k->n_connections++;
+        if (command_pass(k, fd, looked))
+            (void)close(fd);
+        else
+            wait_for(k, fd, pid, looked);
     }
     return true;
 }

@@ -3,6 +3,7 @@
  * here again, by the same rule as for a plain run: only those that give access to nothing but their data.
  */
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -13,18 +14,23 @@
 
 enum { CONTROL_PATIENCE_MS = 10000 };
 
-static int judge(uint32_t flags, const int *fds, unsigned n, struct err *e)
+int command_refused(unsigned which, struct err *e)
 {
     static const char *const names[] = {"standard input", "standard output", "standard error"};
+    return err_say(
+        e, ERR_REFUSED,
+        "%s is not a pipe, a socket or a device such as /dev/null; nothing else can be passed into a session",
+        names[which < 3 ? which : 2]);
+}
+
+static int judge(uint32_t flags, const int *fds, unsigned n, struct err *e)
+{
     for (unsigned i = 0, which = 0; i < n; i++, which++) {
         int way = engine_stdio(fds[i]);
         while (which < 2 && !(job_streams(flags) >> which & 1))
             which++;
         if (way != STDIO_PASS)
-            return err_say(
-                e, ERR_REFUSED,
-                "%s is not a pipe, a socket or a device such as /dev/null; nothing else can be passed into a session",
-                names[which < 3 ? which : 2]);
+            return command_refused(which, e);
     }
     return 0;
 }
@@ -190,4 +196,42 @@ void command_exec(struct sessiond *k, struct session_request *q)
         r = command_send(k, j, 0, q->from, q->fds, q->n_fds, &e);
     if (r < 0)
         answer_refused(q->from, &e, r);
+}
+
+/* ---- callers that pid 1 serves ---- */
+
+/* A guard that is asked about every open, or is told of every failed call, would wait for this process, of which it knows nothing. */
+bool command_may_pass(const struct sessiond *k)
+{
+    const struct run_spec *box = &k->ask->box;
+    const struct plan_image *image = box->start.plan->image;
+    return same(box->engine->name, "native") && image->namespaces & CLONE_NEWPID &&
+           !(image->filter & (FILTER_READS | FILTER_MONITOR)) && !k->ask->nested;
+}
+
+/* What commands of callers get, which is the same for all. */
+static bool tell_session(struct sessiond *k)
+{
+    static const char *const none[] = {"-", NULL};
+    const struct job_parts parts = {.argv = none, .envp = k->ask->env, .cwd = k->ask->cwd};
+    auto_buf struct buf image = BUF(JOB_INLINE);
+    if (job_image_write(&parts, &image) < 0)
+        return false;
+    const struct frame f = {.kind = FRAME_SESSION, .a = (uint32_t)image.n};
+    struct iovec v[2] = {{(void *)(uintptr_t)&f, sizeof f}, {image.p, image.n}};
+    const struct msghdr m = {.msg_iov = v, .msg_iovlen = 2};
+    return sendmsg(k->control, &m, MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
+}
+
+bool command_pass(struct sessiond *k, int fd, uint64_t looked)
+{
+    if (!k->passes || !k->box || !looked)
+        return false;
+    if (!k->passed)
+        k->passed = k->passes = tell_session(k);
+    const struct frame f = {.kind = FRAME_CALLER, .a = box_keep_command(k->box), .utime_us = looked + FRESH_US};
+    if (!k->passed || sys_send_fd(k->control, &f, sizeof f, fd, MSG_DONTWAIT) < 0)
+        return false;
+    k->commands++;
+    return true;
 }

@@ -68,6 +68,8 @@ struct sessiond {
     const char **list; /* for the lists of an image */
     size_t list_room;
     struct err err;
+    /* Whether callers are passed on to pid 1 (command_pass()), and that has been told what their commands get. */
+    bool passes, passed;
 };
 
 uint64_t sessiond_now(void);
@@ -128,6 +130,12 @@ int command_send(struct sessiond *k, const struct job_image *j, uint32_t more_fl
 /* The image in the payload, checked; NULL with a message. */
 const struct job_image *command_image(const char *payload, size_t n, struct err *e);
 void command_exec(struct sessiond *k, struct session_request *q);
+/* Whether pid 1 of this box can judge and start commands of callers itself. */
+bool command_may_pass(const struct sessiond *k);
+/* Passes the connection `fd` of a caller on to pid 1, which reads the request; false: that is to be read here. */
+bool command_pass(struct sessiond *k, int fd, uint64_t looked);
+/* "standard input" ... of a command's stream that was refused. */
+int command_refused(unsigned which, struct err *e);
 
 /* ---- denied.c ---- */
 void denied_keep(const struct denial *d);
@@ -142,5 +150,6 @@ void denied_answer(struct sessiond *k, struct session_request *q);
 void ask_begin(struct sessiond *k);
 bool ask_accept(struct sessiond *k); /* returns whether more may be waiting */
 void ask_ready(struct sessiond *k, unsigned i);
+void ask_back(void *ctx, int fd, uint32_t stream); /* box_sessiond.back */
 uint64_t ask_next(const struct sessiond *k);
 void ask_due(struct sessiond *k, uint64_t now);

@@ -78,6 +78,7 @@ static int begun(void *ctx, const struct started *s, struct err *e)
     struct sessiond *k = ctx;
     k->control = s->control;
     k->builder = s->pid;
+    k->passes = command_may_pass(k);
     k->began = sessiond_now();
     k->look_at = k->began + LOOK_US;
     (void)sessiond_has_record(k);
@@ -217,8 +218,14 @@ int sessiond_run(const struct keep_ask *ask, struct err *e)
                           .image = BUF(JOB_MAX_BYTES + 1)};
     struct box_result result = {0};
     int r = begin(&k, e);
-    const struct box_sessiond calls = {
-        .ctx = &k, .begun = begun, .fd = k.epoll, .ready = ready, .next = next_wake, .due = due, .denied = take_denial};
+    const struct box_sessiond calls = {.ctx = &k,
+                                       .begun = begun,
+                                       .fd = k.epoll,
+                                       .ready = ready,
+                                       .next = next_wake,
+                                       .due = due,
+                                       .denied = take_denial,
+                                       .back = ask_back};
     if (r == 0)
         r = box_keep(&ask->box, &calls, &k.box, &result, e);
     if (r == 0 && k.report >= 0)

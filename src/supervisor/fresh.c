@@ -6,8 +6,9 @@
  *     besides, and in a   of masks, when this process is awake for another reason, at most once a second: while a program
  *     box on a terminal   writes to its terminal, uses the network or is refused something. An idle box wakes nobody for it
  *
- * When the last process of a session's box has ended, pid 1 says so (FRAME_IDLE), and all overlays are looked at anew at once, in nobody's
- * time. From then on nothing looks up names in them until the next command, so that one need not wait for it: what the host changes
+ * When the last process of a session's box has ended, pid 1 says so (FRAME_IDLE), and all overlays are looked at anew soon, in nobody's
+ * time: not at once, because the caller of that command ends at that moment, and each look interrupts all processors. From then on nothing
+ * looks up names in them until the next command, so that one need not wait for it: what the host changes
  * meanwhile has no old name. That holds for a second, because others than the box's processes can look in, of which nothing is known here
  * (root by /proc/PID/root); and never in a session whose guard has served the file API, which looks up names itself.
  *
@@ -21,7 +22,8 @@
 #include "sys/mount.h"
 
 #define EVERY_US 1000000u
-#define PART     50u /* at most one of so many parts of the time */
+#define IDLE_US  300u /* more than the end of a command's caller takes, less than the start of the next one */
+#define PART     50u  /* at most one of so many parts of the time */
 /* More than a plan has masks, caches and layers; the guard, which reads what a box writes, cannot have them grow. */
 #define MOST 512u
 
@@ -58,9 +60,13 @@ static int look_anew(const struct box *b, bool masks_alone)
 
 int box_keep_fresh(struct box *b, struct err *e)
 {
-    const bool idle = b->idle_until > now_us();
+    const uint64_t began = now_us();
+    const bool idle = b->idle_until > began;
     const int no = b->fresh_lost ? -ENOMEM : idle ? 0 : look_anew(b, false);
     const uint64_t now = now_us();
+    if (no == 0 && b->idle_look != NEVER) /* it came first */
+        b->idle_until = began + EVERY_US;
+    b->idle_look = NEVER;
     if (no < 0)
         return err_sys(e, ERR_SYSTEM, -no,
                        "cannot look at the host's files again, below the session's masks and layers");
@@ -73,6 +79,7 @@ int box_keep_fresh(struct box *b, struct err *e)
 uint32_t box_keep_command(struct box *b)
 {
     b->idle_until = 0;
+    b->idle_look = NEVER;
     if (++b->commands == 0)
         b->commands = 1;
     return b->n_fresh && !b->fresh_given ? b->commands : 0;
@@ -80,10 +87,16 @@ uint32_t box_keep_command(struct box *b)
 
 void fresh_idle(struct box *b, uint32_t number)
 {
-    const uint64_t now = now_us();
-    if (number != b->commands || !b->n_fresh || b->fresh_given || b->fresh_lost || b->stage >= STAGE_ENDING)
+    if (number == b->commands && b->n_fresh && !b->fresh_given && !b->fresh_lost && b->stage < STAGE_ENDING)
+        b->idle_look = now_us() + IDLE_US;
+}
+
+void fresh_idle_due(struct box *b, uint64_t now)
+{
+    if (b->idle_look > now)
         return;
-    if (look_anew(b, false) == 0)
+    b->idle_look = NEVER;
+    if (b->stage < STAGE_ENDING && !b->fresh_given && look_anew(b, false) == 0)
         b->idle_until = b->fresh_at = now + EVERY_US;
 }
 

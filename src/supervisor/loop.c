@@ -265,6 +265,8 @@ static bool read_control(struct box *b)
             return false;
         if (n == sizeof m.f && m.f.kind == FRAME_TTY && fd >= 0)
             take_master(b, take_fd(&fd));
+        else if (n == sizeof m.f && m.f.kind == FRAME_CALLER && fd >= 0 && b->sessiond)
+            b->sessiond->back(b->sessiond->ctx, take_fd(&fd), m.f.b);
         else if (n == sizeof m.f)
             control_frame(b, &m.f);
         else if (b->exec && n > (ssize_t)sizeof m.f && m.f.kind == FRAME_REFUSED)
@@ -417,6 +419,8 @@ static uint64_t fill_slots(struct box *b, struct pollfd p[SLOTS], uint64_t now)
         wake = b->lasting_at;
     if (b->meanwhile.at < wake)
         wake = b->meanwhile.at;
+    if (b->idle_look < wake)
+        wake = b->idle_look;
     p[SLOT_KEEPER] = (struct pollfd){.fd = -1};
     if (b->begun && b->stage < STAGE_ENDING) {
         const struct box_sessiond *k = b->sessiond;
@@ -596,6 +600,7 @@ static void serve(struct box *b, const struct pollfd p[SLOTS])
     if (b->stage != STAGE_GONE && (b->all_gone || p[SLOT_PIDFD].revents))
         gone(b);
     due(b, now);
+    fresh_idle_due(b, now);
     fresh_awake(b, now);
 }
 

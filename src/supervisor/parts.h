@@ -338,7 +338,8 @@ struct box {
     uint32_t commands; /* the number of the last one (box_keep_command()) */
     /* Until then nothing has to be done for what is asked of box_keep_fresh(); 0: there is something. */
     uint64_t idle_until;
-    uint64_t fresh_at; /* not before: fresh_awake() */
+    uint64_t idle_look; /* when to do that, as nothing has run since command `commands`; NEVER: not (any more) */
+    uint64_t fresh_at;  /* not before: fresh_awake() */
     uint64_t began, deadline /* timeout, then grace, then the builder's patience */;
     bool timed_out;
     size_t
@@ -387,6 +388,7 @@ void fresh_take(struct box *b, int fs, bool read_only);
 void fresh_awake(struct box *b, uint64_t now);
 /* FRAME_IDLE */
 void fresh_idle(struct box *b, uint32_t number);
+void fresh_idle_due(struct box *b, uint64_t now);
 /* Before the end of the box, whose overlays then go with it. */
 void fresh_end(struct box *b);
 

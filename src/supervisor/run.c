@@ -246,7 +246,8 @@ static int box_live(struct box *b, struct box **ret_box, struct box_result *ret)
     b->result = &result;
     b->started = (struct started){.pid = -1, .pidfd = -1, .control = -1, .builder = -1};
     b->signals.fd = -1;
-    b->deadline = b->lasting_at = b->stop_deadline = b->unheard_at = b->meanwhile.at = b->idle_at = NEVER;
+    b->deadline = b->lasting_at = b->stop_deadline = b->unheard_at = b->meanwhile.at = b->idle_at = b->idle_look =
+        NEVER;
     b->meanwhile.watch = -1;
     new_id(result.id);
     if (b->command->caller_id)
@@ -326,6 +327,7 @@ int box_keep_files(struct box *b, int end)
 {
     b->fresh_given = true;
     b->idle_until = 0;
+    b->idle_look = NEVER;
     return engine_files_give(&b->started, end);
 }
 

@@ -178,6 +178,8 @@ struct box_sessiond {
     void (*due)(void *ctx, uint64_t now);
     /* Called for each denial, also for repeated ones. */
     void (*denied)(void *ctx, const struct denial *d);
+    /* FRAME_CALLER from pid 1; takes ownership of `fd`. */
+    void (*back)(void *ctx, int fd, uint32_t stream);
 };
 
 /* What a command gets of its caller, and the caller of it: the same for a run and for a command in a session. */

@@ -603,23 +603,22 @@ static void make(const struct target *target, uint32_t filter, struct program *p
 
 /* ---- output ---- */
 
-static void print_program(FILE *out, const struct program *p, int index)
+static void print_program(FILE *out, const struct program *p)
 {
-    fprintf(out, "static const struct sock_filter code_%d[] = {\n", index);
     for (int i = p->n - 1; i >= 0; i--) {
         const struct sock_filter *c = &p->code[i];
         fprintf(out, "    {0x%02x, %u, %u, 0x%x},\n", c->code, c->jt, c->jf, c->k);
     }
-    fprintf(out, "};\n");
 }
 
 static void print_filters(FILE *out, const struct target *target)
 {
     static struct program programs[FILTER_VARIANTS];
-    int same[FILTER_VARIANTS];
+    int same[FILTER_VARIANTS], at[FILTER_VARIANTS], end = 0;
     fprintf(out,
             "/* Made by tools/filter_gen.c for %s. */\n#include <linux/filter.h>\n#include \"runtime/filter.h\"\n\n",
             target->name);
+    fprintf(out, "const struct sock_filter filter_code[] = {\n");
     for (int v = 0; v < FILTER_VARIANTS; v++) {
         int ranges;
         make(target, (uint32_t)v, &programs[v], &ranges);
@@ -630,12 +629,15 @@ static void print_filters(FILE *out, const struct target *target)
                 break;
         }
         fprintf(out, "/* %d: %d ranges, %d instructions */\n", v, ranges, programs[v].n);
-        if (same[v] == v)
-            print_program(out, &programs[v], v);
+        at[v] = same[v] == v ? end : at[same[v]];
+        if (same[v] == v) {
+            print_program(out, &programs[v]);
+            end += programs[v].n;
+        }
     }
-    fprintf(out, "const struct filter_program filters[] = {\n");
+    fprintf(out, "};\nconst struct filter_program filters[] = {\n");
     for (int v = 0; v < FILTER_VARIANTS; v++)
-        fprintf(out, "    {code_%d, %d},\n", same[v], programs[v].n);
+        fprintf(out, "    {%d, %d},\n", at[v], programs[v].n);
     fprintf(out, "};\n");
 }
 
