@@ -127,6 +127,8 @@ static void serve_one(struct guard *g)
         return;
     }
     workers_share(g);
+    install_next(g);
+    g->last.used = false;
     if (!seen && atomic_load(&g->shared->watching))
         git_modules_settle(g);
     long r = !seen && finds_caller(g) ? target_expect(g) : target_find(g);

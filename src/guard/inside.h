@@ -253,6 +253,9 @@ struct guard {
     uint32_t umask;                          /* ours at the moment */
     struct sys_processor_set processors_own; /* on which this worker may run; no bytes: not looked at yet (install.c) */
     bool processors_whole;                   /* these are all of its cpuset */
+    struct sys_processor_set processors_here; /* the one where it stays, for so many calls more: */
+    unsigned stays;
+    uint32_t stays_for; /* calls of this thread */
     int installs;
     int names_held; /* 0, 1 shared, 2 exclusive */
     bool has_ptrace, ptrace_off;
@@ -291,6 +294,14 @@ struct guard {
         uint64_t sum, until;
         uint32_t moves;
     } quiet[QUIET_TEXTS];
+    struct last_dir { /* where the last relative path led (resolve.c) */
+        bool used;    /* by the call being served, which may have two: `fd` stays open until it is done */
+        bool known;   /* what it is */
+        int fd;
+        uint16_t n; /* of the text and its NUL; 0: there is none */
+        char text[KEPT_TEXT];
+        struct sys_stat is;
+    } last;
     uint64_t seed;
     uint32_t served; /* calls, by the main worker while no other leads (workers_apart()) */
     bool quick;      /* the last call was one of which there was nothing to tell */
@@ -485,6 +496,8 @@ void table_unlock(struct shared *s);
  * Returns its number or -errno; the caller still waits for its answer. (install.c)
  */
 int descriptor_install(struct guard *g, int fd, unsigned fd_flags);
+void install_next(struct guard *g);  /* a call begins */
+void install_leave(struct guard *g); /* this worker may run on all its processors again */
 uint64_t now_ms(void);
 
 /*

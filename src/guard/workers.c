@@ -18,6 +18,7 @@
 void worker_hand_on(struct guard *g)
 {
     uint64_t one = 1;
+    install_leave(g);
     g->leader = false;
     atomic_store(&g->shared->busy_since, 0);
     bool summon = !g->main && atomic_load(&g->shared->idle) == 0 && atomic_load(&g->shared->main_idle) > 0;
@@ -77,6 +78,7 @@ static int child_of(struct guard *g, uint32_t most)
     g->names_held = 0;
     holds_forget(g);
     mounts_drop(g);
+    install_leave(g);
     g->children = close_fd(g->children);
     if (worker_own(g) < 0)
         _exit(1);

@@ -788,6 +788,110 @@ static void a_race_target(void)
     race(flip_mode, NULL, write_target);
 }
 
+/* Where somebody stands, and what the guard keeps open for the next call with the same text, gets another name. */
+static void a_kept_renamed(void)
+{
+    mkdir("a/p", 0777);
+    if (chdir("a/p") < 0)
+        return;
+    for (char name[] = "x0"; name[1] < '4'; name[1]++)
+        put(name, "");
+    mkdir("hooks", 0777);
+    for (char name[] = "hooks/x0"; name[7] < '4'; name[7]++) {
+        put(name, "");
+        unlink(name);
+    }
+    rename("../p", "../.git");
+    put("hooks/post-commit", "x");
+    mkdir("hooks", 0777);
+    put("hooks/post-commit", "x");
+    put(".vscode", "x");
+}
+static void a_kept_descriptor(void)
+{
+    int at = open("a", O_PATH), hooks = open(".git/hooks", O_PATH);
+    for (char name[] = "x0"; name[1] < '4'; name[1]++)
+        close(openat(at, name, O_WRONLY | O_CREAT, 0666));
+    dup2(hooks, at);
+    close(openat(at, "x4", O_WRONLY | O_CREAT, 0666));
+}
+static void *flip_stand(void *ctx)
+{
+    const int *two = ctx;
+    while (!stop) {
+        (void)!fchdir(two[0]);
+        (void)!fchdir(two[1]);
+    }
+    return NULL;
+}
+static void where_it_stands(int i)
+{
+    char name[64];
+    snprintf(name, sizeof name, "post-%d", i);
+    close(open(name, O_WRONLY | O_CREAT, 0666));
+    unlink(name);
+    close(open(name, O_WRONLY | O_CREAT, 0666));
+}
+static void a_race_stand(void)
+{
+    int two[] = {open("a", O_PATH), open(".git/hooks", O_PATH)};
+    race(flip_stand, two, where_it_stands);
+}
+static int race_top;
+static void *flip_under(void *ctx)
+{
+    (void)ctx;
+    while (!stop) {
+        renameat(race_top, "a/p", race_top, "a/.git");
+        renameat(race_top, "a/.git", race_top, "a/p");
+    }
+    return NULL;
+}
+static void stands_under(int i)
+{
+    (void)i;
+    mkdir("hooks", 0777);
+    close(open("hooks/post-commit", O_WRONLY | O_CREAT, 0666));
+    if (faccessat(race_top, "a/.git/hooks/post-commit", F_OK, 0) == 0)
+        close(openat(race_top, "a/b/.seen", O_WRONLY | O_CREAT, 0666));
+    unlink("hooks/post-commit");
+    rmdir("hooks");
+}
+static void a_race_under(void)
+{
+    mkdir("a/p", 0777);
+    race_top = open(".", O_PATH);
+    if (chdir("a/p") < 0)
+        return;
+    race(flip_under, NULL, stands_under);
+    if (fchdir(race_top) == 0)
+        put("loot", access("a/b/.seen", F_OK) == 0 ? SECRET : "");
+}
+static void *flip_link(void *ctx)
+{
+    (void)ctx;
+    while (!stop) {
+        rename("way", "way-2");
+        (void)!symlink(".git/hooks", "way");
+        unlink("way");
+        rename("way-2", "way");
+    }
+    return NULL;
+}
+static void by_link(int i)
+{
+    char name[64];
+    for (int more = 0; more < 3; more++) {
+        snprintf(name, sizeof name, "way/post-%d-%d", i, more);
+        close(open(name, O_WRONLY | O_CREAT, 0666));
+    }
+}
+static void a_race_kept_link(void)
+{
+    mkdir("way", 0777);
+    race(flip_link, NULL, by_link);
+}
+
 /*
  * A rename that hangs: whoever writes holds the lock of the file's inode, and gets no time to go on. Meanwhile the directory it
  * leads into is to get a name below which that place is guarded.
@@ -1007,6 +1111,11 @@ static const struct attack attacks[] = {
     A(race_link),
     A(race_dup),
     A(race_parent),
+    A(kept_renamed),
+    A(kept_descriptor),
+    A(race_stand),
+    A(race_under),
+    A(race_kept_link),
     A(race_target),
     A(race_bind),
     A(slow_rename),

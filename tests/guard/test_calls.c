@@ -205,6 +205,15 @@ static void opens(void)
     }
     wait(NULL);
     O(open("masked-parent", O_WRONLY | O_CREAT, 0666));
+    /* Two processes that have one mask (CLONE_FS), as of ones that were made by hand. */
+    if (syscall(SYS_clone, CLONE_FS | SIGCHLD, 0, 0, 0, 0) == 0) {
+        umask(077);
+        O(open("masked-by-one", O_WRONLY | O_CREAT, 0666));
+        _exit(0);
+    }
+    wait(NULL);
+    O(open("masked-by-another", O_WRONLY | O_CREAT, 0666));
+    umask(022);
 }
 
 static void names(void)
@@ -306,6 +315,104 @@ static void names(void)
     L(rmdir("link-dir3/"));
     L(unlinkat(AT_FDCWD, "new2", 1));
     L(unlinkat(AT_FDCWD, "none", AT_REMOVEDIR));
+}
+
+/*
+ * One text again and again, which means another directory each time: the guard keeps open what the last one led to (last_dir_is() in
+ * guard/places/resolve.c). The tree shows in which of them each name is.
+ */
+static void make_three(int dir, const char *text, const char *name)
+{
+    char path[64];
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s%s%d", text, name, i);
+        O(openat(dir, path, O_WRONLY | O_CREAT | O_EXCL, 0666));
+    }
+    L(unlinkat(dir, path, 0));
+}
+static void *stand_in_two(void *unused)
+{
+    (void)unused;
+    (void)!chdir("../two");
+    return NULL;
+}
+static void same_text_stand(void)
+{
+    pthread_t other;
+    L(chdir("t/one"));
+    make_three(AT_FDCWD, "", "standing");
+    if (pthread_create(&other, NULL, stand_in_two, NULL) == 0) /* threads have one working directory */
+        pthread_join(other, NULL);
+    make_three(AT_FDCWD, "", "another-thread-went");
+    if (fork() == 0) {
+        L(chdir("../one"));
+        make_three(AT_FDCWD, "", "child");
+        _exit(0);
+    }
+    wait(NULL);
+    make_three(AT_FDCWD, "", "parent");
+    L(rename("../two", "../moved"));
+    make_three(AT_FDCWD, "", "moved-under-it");
+    L(chdir("../.."));
+}
+static void same_text_descriptor(void)
+{
+    int one = open("t/one", O_PATH), two = open("t/moved", O_RDONLY), file = open("full", O_RDONLY);
+    make_three(one, "", "descriptor");
+    make_three(two, "", "descriptor");
+    L(dup2(two, one) == one);
+    make_three(one, "", "replaced");
+    L(dup2(file, one) == one);
+    O(openat(one, "file", O_WRONLY | O_CREAT, 0666));
+    L(mkdirat(one, "file", 0777));
+    close(one);
+    O(openat(one, "closed", O_WRONLY | O_CREAT, 0666));
+    L(mkdirat(one, "closed", 0777));
+    close(two);
+    close(file);
+}
+static void same_text(void)
+{
+    const int top = open(".", O_PATH | O_DIRECTORY);
+    L(mkdir("t", 0777));
+    L(mkdir("t/one", 0777));
+    L(mkdir("t/two", 0777));
+    make_three(AT_FDCWD, "t/one/", "first");
+    L(rename("t/one", "t/gone"));
+    O(open("t/one/nowhere", O_WRONLY | O_CREAT, 0666));
+    L(rename("t/two", "t/one"));
+    make_three(AT_FDCWD, "t/one/", "second");
+    L(rename("t/one", "t/two"));
+    L(symlink("gone", "t/one"));
+    make_three(AT_FDCWD, "t/one/", "by-link");
+    L(unlink("t/one"));
+    L(mkdir("t/one", 0777));
+    make_three(AT_FDCWD, "t/one/", "third");
+    L(unlink("t/one/third0"));
+    L(unlink("t/one/third1"));
+    L(rmdir("t/one"));
+    L(mkdir("t/one", 0777)); /* with the number that was the other's, if that is free */
+    make_three(AT_FDCWD, "t/one/", "new");
+    L(chmod("t", 0));
+    O(open("t/one/shut", O_WRONLY | O_CREAT, 0666));
+    L(chmod("t", 0755));
+    L(chmod("t/one", 0));
+    O(open("t/one/shut", O_WRONLY | O_CREAT, 0666));
+    L(chmod("t/one", 0755));
+    L((int)syscall(SYS_renameat2, AT_FDCWD, "t/one", AT_FDCWD, "t/gone", RENAME_EXCHANGE));
+    make_three(AT_FDCWD, "t/one/", "exchanged");
+    L(mkdir("t/rid", 0777));
+    L(chdir("t/rid"));
+    make_three(AT_FDCWD, "./", "dot");
+    L(unlink("dot0"));
+    L(unlink("dot1"));
+    L(rmdir("../rid"));
+    O(open("removed", O_WRONLY | O_CREAT, 0666));
+    O(open("./removed", O_WRONLY | O_CREAT, 0666));
+    L(fchdir(top));
+    close(top);
+    same_text_stand();
+    same_text_descriptor();
 }
 
 static void attributes(void)
@@ -678,6 +785,7 @@ static int all(void *ctx)
     attributes_read();
     opens();
     names();
+    same_text();
     attributes();
     sockets();
     locks_waited();

@@ -370,21 +370,75 @@ int place_again(struct guard *g, struct place *p)
     return place_name(g, p, NULL, 0);
 }
 
-/* `base`: an open directory, or -1: open the caller's `dir_fd` if needed. */
-static int place_from(struct guard *g, int base, int dir_fd, const char *text, size_t n, struct place *ret)
+/*
+ * The directory that the last relative path led to stays open: programs call for one directory several times in a row. It is taken for
+ * the next path with the same text if this leads to it now: one statx(2) by way of the caller's link in /proc, in place of four calls.
+ * What is decided does not rest on that look: the directory's path is asked for anew, as always, and the call is performed in that
+ * directory. The look only says that it is the one that the caller means. So whoever exchanges directories or links, changes the working
+ * directory or replaces the descriptor at that moment gets a verdict about the directory in which the call is performed. A link
+ * that has come onto the way meanwhile is followed for this look, and the directory at its end was reached before without any; where
+ * links must not be followed to hidden names (FILTER_READS), or by the guard's own view of /proc, nothing is kept. Its number and mount
+ * cannot be another's, since it is open. Callers' own mounts (`nested`) take the other way.
+ */
+static bool last_dir_may(const struct guard *g, size_t n)
 {
-    size_t from;
-    bool plain = true;
-    ret->dir = ret->seen = -1;
-    ret->borrowed = ret->frozen = false;
-    int no = last_part(text, n, ret, &from);
-    if (no < 0 && no != -ENAMETOOLONG)
-        return no;
-    bool absolute = text[0] == '/';
+    return !g->ours && !g->nested && !g->proc_has_us && !(g->plan->filter & FILTER_READS) && n < KEPT_TEXT;
+}
+
+static bool last_dir_stat(int dir, const char *text, int flags, struct sys_stat *ret)
+{
+    return sys_stat_at(dir, text, flags | AT_STATX_DONT_SYNC, SYS_STAT_BASIC | SYS_STAT_MOUNT, ret) == 0 &&
+           ret->mask & SYS_STAT_MOUNT;
+}
+
+/* Whether the parent's `text`, relative to `dir_fd` of the caller, leads to it. */
+static bool last_dir_is(struct guard *g, int dir_fd, const char *text, size_t n)
+{
+    struct last_dir *last = &g->last;
+    struct sys_stat st;
+    char link[16 + KEPT_TEXT];
+    if (last->n != n + 1 || memcmp(last->text, text, n) != 0 || !last_dir_may(g, n))
+        return false;
+    if (!last->known && !last_dir_stat(last->fd, "", AT_EMPTY_PATH, &last->is))
+        return false;
+    last->known = true;
+    const int began =
+        dir_fd == AT_FDCWD ? snprintf(link, sizeof link, "cwd") : snprintf(link, sizeof link, "fd/%d", dir_fd);
+    (void)snprintf(link + began, sizeof link - (size_t)began, "%s%.*s", n ? "/" : "", (int)n, text);
+    if (!last_dir_stat(g->who->proc, link, 0, &st) || st.inode != last->is.inode || st.major != last->is.major ||
+        st.minor != last->is.minor || st.mount != last->is.mount)
+        return false;
+    g->sure = true; /* as target_dir() */
+    last->used = true;
+    return true;
+}
+
+/* Keeps the place's directory, to which the parent's `text` led over no link. */
+static void last_dir_keep(struct guard *g, const char *text, size_t n, struct place *p)
+{
+    struct last_dir *last = &g->last;
+    if (last->used || !last_dir_may(g, n))
+        return;
+    if (last->n)
+        (void)sys_close(last->fd);
+    last->used = p->borrowed = true;
+    last->known = false;
+    last->fd = p->dir;
+    last->n = (uint16_t)(n + 1);
+    memcpy(last->text, text, n);
+}
+
+/* Opens the place's directory, to which the first `to` bytes of `text` lead. `base`: an open directory, or -1: open the caller's `dir_fd`
+   if needed. */
+static int place_open(struct guard *g, int base, int dir_fd, const char *text, size_t to, struct place *ret,
+                      bool *ret_plain)
+{
+    const bool absolute = text[0] == '/', looked = !absolute && base < 0;
     auto_fd int opened = -1;
+    *ret_plain = true;
     if (absolute && target_sure(g) < 0)
         return -ENOENT;
-    if (!absolute && base < 0) {
+    if (looked) {
         base = opened = target_dir(g, dir_fd);
         if (base < 0)
             return base;
@@ -392,20 +446,42 @@ static int place_from(struct guard *g, int base, int dir_fd, const char *text, s
     auto_fd int root = nested_root(g);
     if (ret->name_n == 0) {
         ret->dir = root_open(root);
-    } else if (from == 0) { /* a name without a slash */
+    } else if (to == 0) { /* a name without a slash */
         ret->dir = opened >= 0 ? take_fd(&opened) : sys_fcntl(base, F_DUPFD_CLOEXEC, 0);
     } else {
-        while (from > 1 && text[from - 1] == '/')
-            from--;
-        memcpy(g->walk, text, from);
-        g->walk[from] = 0;
-        ret->dir = parent_open(g, root, absolute ? AT_FDCWD : base, g->walk, &plain);
+        memcpy(g->walk, text, to);
+        g->walk[to] = 0;
+        ret->dir = parent_open(g, root, absolute ? AT_FDCWD : base, g->walk, ret_plain);
     }
-    if (ret->dir < 0)
-        return ret->dir;
-    if (no == 0)
-        no = absolute && plain && path_is_clean((struct str){g->walk, from}) ? place_name(g, ret, g->walk, from)
-                                                                             : place_name(g, ret, NULL, 0);
+    if (ret->dir >= 0 && looked && *ret_plain)
+        last_dir_keep(g, text, to, ret);
+    return ret->dir < 0 ? ret->dir : 0;
+}
+
+static int place_from(struct guard *g, int base, int dir_fd, const char *text, size_t n, struct place *ret)
+{
+    size_t to;
+    bool plain = true;
+    ret->dir = ret->seen = -1;
+    ret->borrowed = ret->frozen = false;
+    const int named = last_part(text, n, ret, &to);
+    if (named < 0 && named != -ENAMETOOLONG)
+        return named;
+    while (to > 1 && text[to - 1] == '/')
+        to--;
+    const bool absolute = text[0] == '/';
+    if (!absolute && base < 0 && last_dir_is(g, dir_fd, text, to)) {
+        ret->dir = g->last.fd;
+        ret->borrowed = true;
+    } else {
+        const int no = place_open(g, base, dir_fd, text, to, ret, &plain);
+        if (no < 0)
+            return no;
+    }
+    const int no =
+        named < 0
+            ? named
+            : place_name(g, ret, absolute && plain && path_is_clean((struct str){g->walk, to}) ? g->walk : NULL, to);
     if (no < 0)
         place_drop(ret);
     return no;

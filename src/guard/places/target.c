@@ -175,11 +175,9 @@ void target_mask_set(struct guard *g, uint32_t value)
     if (t->tgid == 0 && target_status(g, t) < 0)
         return;
     table_lock(s);
-    struct mask *m = mask_slot(s, t->tgid);
-    uint64_t when = ++s->clock;
-    if (m->tgid && m->tgid != t->tgid)
-        s->masks_dropped = when; /* others may rely on what this slot held: they must read again */
-    *m = (struct mask){.tgid = t->tgid, .value = value & 0777, .when = when};
+    /* All others read theirs again: one may have the same mask (CLONE_FS without CLONE_THREAD), or rely on what this slot held. */
+    const uint64_t when = s->masks_dropped = ++s->clock;
+    *mask_slot(s, t->tgid) = (struct mask){.tgid = t->tgid, .value = value & 0777, .when = when};
     table_unlock(s);
 }
 
@@ -199,12 +197,12 @@ int target_umask(struct guard *g)
         return -ESRCH;
     table_lock(s);
     struct mask m = *mask_slot(s, t->tgid);
-    bool stale = t->umask_when < s->masks_dropped;
+    const uint64_t dropped = s->masks_dropped;
     table_unlock(s);
-    if (m.tgid == t->tgid && m.when > t->umask_when) {
+    if (m.tgid == t->tgid && m.when > t->umask_when && m.when >= dropped) {
         t->umask = m.value;
         t->umask_when = m.when;
-    } else if (stale && target_status(g, t) < 0) {
+    } else if (t->umask_when < dropped && target_status(g, t) < 0) {
         return -ESRCH;
     }
     if (t->umask != g->umask) {
