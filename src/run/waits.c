@@ -23,7 +23,14 @@
 #include "sys/process.h"
 #include "sys/stat.h"
 
-enum { FIRST_S = 2, AGAIN_S = 1, SAID_S = 5, NAME_ROOM = 4096, TEXT_ROOM = NAME_ROOM + 512, STACK_ROOM = 3072 };
+enum {
+    FIRST_LOOK_S = 2,
+    NEXT_LOOK_S = 1,
+    SAID_LOOK_S = 5,
+    NAME_ROOM = 4096,
+    TEXT_ROOM = NAME_ROOM + 512,
+    STACK_ROOM = 3072
+};
 
 /* `state` is a futex. Whoever says something holds it meanwhile, so that the descriptor is closed only afterwards. */
 enum { WATCHING, OVER, SAYING };
@@ -35,7 +42,7 @@ static struct {
     char stack[STACK_ROOM] __attribute__((aligned(16)));
 } waits;
 
-struct text {
+struct wait_line {
     char p[TEXT_ROOM];
     size_t n;
 };
@@ -43,17 +50,17 @@ struct text {
 /* What the first thread is in: a call about a file, with its name; a lock; neither. */
 enum wait_kind { COMPUTES, WAITS_OTHERWISE, WAITS_FOR_FILE, WAITS_FOR_LOCK };
 
-static void put(struct text *t, const char *s, size_t n)
+static void put(struct wait_line *t, const char *s, size_t n)
 {
     n = n < sizeof t->p - t->n ? n : sizeof t->p - t->n;
     memcpy(t->p + t->n, s, n);
     t->n += n;
 }
-static void put_text(struct text *t, const char *s)
+static void put_text(struct wait_line *t, const char *s)
 {
     put(t, s, strlen(s));
 }
-static void put_number(struct text *t, uint64_t v)
+static void put_number(struct wait_line *t, uint64_t v)
 {
     char digits[20];
     size_t at = sizeof digits;
@@ -63,7 +70,7 @@ static void put_number(struct text *t, uint64_t v)
     put(t, digits + at, sizeof digits - at);
 }
 /* A name may hold what a terminal takes for orders: control characters, those of Latin-1 in UTF-8 too. */
-static void put_name(struct text *t, const char *s)
+static void put_name(struct wait_line *t, const char *s)
 {
     for (; *s; s++) {
         const unsigned char c = (unsigned char)*s, next = (unsigned char)s[1];
@@ -71,7 +78,7 @@ static void put_name(struct text *t, const char *s)
     }
 }
 
-static long read_all(const char *path, char *to, size_t room)
+static long read_small(const char *path, char *to, size_t room)
 {
     long n = 0, got = 0;
     const int fd = (int)sys_raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
@@ -105,7 +112,7 @@ static bool number_at(const char **at, unsigned base, uint64_t *ret)
 /* The name of an open file, without asking its file system. */
 static bool name_of_fd(int fd, char ret[NAME_ROOM])
 {
-    static struct text path;
+    static struct wait_line path;
     path.n = 0;
     put_text(&path, fd == AT_FDCWD ? "/proc/self/cwd" : "/proc/self/fd/");
     if (fd != AT_FDCWD)
@@ -117,10 +124,10 @@ static bool name_of_fd(int fd, char ret[NAME_ROOM])
 }
 
 /* Calls about files: which argument is the directory's descriptor, or the file's, and which the path; -1: none. */
-static const struct file_call {
+static const struct path_call {
     short nr;
     signed char fd, path;
-} file_calls[] = {
+} path_calls[] = {
     {SYS_statx, 0, 1},       {SYS_openat, 0, 1},     {SYS_openat2, 0, 1},    {SYS_newfstatat, 0, 1},
     {SYS_readlinkat, 0, 1},  {SYS_faccessat, 0, 1},  {SYS_faccessat2, 0, 1}, {SYS_open_tree, 0, 1},
     {SYS_mkdirat, 0, 1},     {SYS_unlinkat, 0, 1},   {SYS_renameat2, 0, 1},  {SYS_renameat, 0, 1},
@@ -152,7 +159,7 @@ static bool waits_otherwise(long nr)
 }
 
 /* The path is in this process's memory: the first thread does not return from its call with it, and so does not change it. */
-static bool name_of_call(const struct file_call *call, const uint64_t args[6], char ret[NAME_ROOM])
+static bool name_of_call(const struct path_call *call, const uint64_t args[6], char ret[NAME_ROOM])
 {
     const char *path = call->path < 0 ? "" : (const char *)(uintptr_t)args[(int)call->path];
     size_t n = 0;
@@ -172,7 +179,7 @@ static bool name_of_call(const struct file_call *call, const uint64_t args[6], c
 
 static enum wait_kind what_is_waited_for(char ret[NAME_ROOM])
 {
-    static struct text path;
+    static struct wait_line path;
     path.n = 0;
     char said[512];
     const char *at = said;
@@ -181,7 +188,7 @@ static enum wait_kind what_is_waited_for(char ret[NAME_ROOM])
     put_number(&path, (uint64_t)sys_raw(SYS_getpid, 0, 0, 0, 0, 0, 0));
     put_text(&path, "/syscall");
     put(&path, "", 1);
-    if (read_all(path.p, said, sizeof said) <= 0)
+    if (read_small(path.p, said, sizeof said) <= 0)
         return WAITS_OTHERWISE;
     if (!number_at(&at, 10, &nr)) /* "running", or "-1" between calls */
         return COMPUTES;
@@ -191,9 +198,9 @@ static enum wait_kind what_is_waited_for(char ret[NAME_ROOM])
     }
     if (nr == SYS_flock)
         return name_of_fd((int)(uint32_t)args[0], ret) ? WAITS_FOR_LOCK : COMPUTES;
-    for (size_t i = 0; i < sizeof file_calls / sizeof *file_calls; i++) {
-        if ((uint64_t)file_calls[i].nr == nr)
-            return name_of_call(&file_calls[i], args, ret) ? WAITS_FOR_FILE : COMPUTES;
+    for (size_t i = 0; i < sizeof path_calls / sizeof *path_calls; i++) {
+        if ((uint64_t)path_calls[i].nr == nr)
+            return name_of_call(&path_calls[i], args, ret) ? WAITS_FOR_FILE : COMPUTES;
     }
     return waits_otherwise((long)nr) ? WAITS_OTHERWISE : COMPUTES;
 }
@@ -204,7 +211,7 @@ static uint64_t holder_of(const char *path)
     static char locks[65536];
     struct sys_stat st;
     if (sys_raw(SYS_statx, AT_FDCWD, (long)path, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, (long)&st, 0) < 0 ||
-        read_all("/proc/locks", locks, sizeof locks) <= 0)
+        read_small("/proc/locks", locks, sizeof locks) <= 0)
         return 0;
     for (const char *line = locks, *end; *line; line = *end ? end + 1 : end) {
         uint64_t pid, major, minor, inode;
@@ -224,7 +231,7 @@ static uint64_t holder_of(const char *path)
 
 static void say_wait(enum wait_kind kind, const char *name)
 {
-    static struct text line;
+    static struct wait_line line;
     line.n = 0;
     const uint64_t pid = kind == WAITS_FOR_LOCK ? holder_of(name) : 0;
     put_text(&line, "pinfold: still waiting for ");
@@ -269,8 +276,8 @@ static void waits_watch(void *unused)
     static char name[NAME_ROOM], before[NAME_ROOM], told[NAME_ROOM];
     enum wait_kind kind, last = COMPUTES;
     (void)unused;
-    for (pause_for(FIRST_S); __atomic_load_n(&waits.state, __ATOMIC_ACQUIRE) != OVER;
-         pause_for(kind == COMPUTES ? SAID_S : AGAIN_S)) {
+    for (pause_for(FIRST_LOOK_S); __atomic_load_n(&waits.state, __ATOMIC_ACQUIRE) != OVER;
+         pause_for(kind == COMPUTES ? SAID_LOOK_S : NEXT_LOOK_S)) {
         if (is_unheard())
             (void)sys_raw(SYS_exit_group, 125, 0, 0, 0, 0, 0);
         kind = what_is_waited_for(name);

@@ -16,10 +16,9 @@ done
 # Besides what pure folders may use: the clock (no call of the kernel's), closing and ending, a handler, which needs its way back.
 allowed=$(
     sed 's/ *#.*//; /^$/d' "$here/pure-symbols"
-    # Numbers of the network's order are swapped by a call where nothing is optimized.
-    printf '%s\n' '[hn]to[hn][sl]' clock_gettime close _exit signal 'sig(empty|add)set' __executable_start _end __popcountdi2
+    printf '%s\n' clock_gettime close _exit signal 'sig(empty|add)set' __executable_start _end __popcountdi2
 )
-defined=$(nm --defined-only --format=posix "$build"/src/*/libpf_*.a 2>/dev/null | awk 'NF >= 3 { print $1 }' | sort -u)
+defined=$(nm --defined-only --format=posix "$build"/src/*/libpf_*.a "$build"/src/*/*/libpf_*.a 2>/dev/null | awk 'NF >= 3 { print $1 }' | sort -u)
 reached=$(nm -u --format=posix "${archives[@]}" 2>/dev/null | awk 'NF >= 2 { print $1 }' | sort -u)
 outside=$(comm -23 <(echo "$reached") <(echo "$defined") | grep -vxE -f <(echo "$allowed"))
 [ -z "$outside" ] && exit 0

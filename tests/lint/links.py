@@ -14,7 +14,7 @@ import sys
 
 # Of cli: the folders whose functions it may call, and single functions besides those of pinfold.h.
 CLI_MAY = {"base", "mcp", "project", "learn"}
-CLI_CALLS = {"entry_hidden", "entry_agent_known", "entry_agent_owns", "entry_agent_begin", "entry_agent_end", "entry_agent_keep", "entry_dangers_report", "entry_session_seen", "entry_session_soon", "entry_agent_after", "entry_agent_define", "entry_agent_login", "entry_agent_merge", "entry_agent_init", "entry_agent_logout", "entry_agent_adopt", "entry_agent_keys", "entry_volumes_find", "entry_volume_user", "entry_volume_read_begin", "entry_volume_read_end", "entry_in_box", "entry_open_url", "entry_image_build", "entry_image_check", "entry_image_checked_free", "entry_image_dockerfile", "entry_image_own_file", "entry_image_version", "srt_main", "srt_named", "umask_begin",
+CLI_CALLS = {"entry_hidden", "entry_waits_said", "entry_agent_known", "entry_agent_owns", "entry_agent_begin", "entry_agent_end", "entry_agent_keep", "entry_dangers_report", "entry_session_seen", "entry_session_soon", "entry_agent_after", "entry_agent_define", "entry_agent_login", "entry_agent_merge", "entry_agent_init", "entry_agent_logout", "entry_agent_adopt", "entry_agent_keys", "entry_volumes_find", "entry_volume_user", "entry_volume_read_begin", "entry_volume_read_end", "entry_in_box", "entry_open_url", "entry_image_build", "entry_image_check", "entry_image_checked_free", "entry_image_dockerfile", "entry_image_own_file", "entry_image_version", "srt_main", "srt_named", "umask_begin",
              "hook_shell_main", "hook_shell_named", "hook_install", "hook_remove", "hook_status",
              "dialogue_begin", "dialogue_due", "dialogue_end", "dialogue_in_foreground", "dialogue_read", "dialogue_terminal"}
 
