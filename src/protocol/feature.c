@@ -5,7 +5,7 @@
 
 static const struct {
     const char *name, *text;
-} table[FEATURE_COUNT] = {
+} feature_rows[FEATURE_COUNT] = {
 #define X(id, name, text) [FEATURE_##id] = {name, text},
     FEATURES(X)
 #undef X
@@ -13,18 +13,18 @@ static const struct {
 
 const char *feature_name(enum feature f)
 {
-    return table[f].name;
+    return feature_rows[f].name;
 }
 
 const char *feature_text(enum feature f)
 {
-    return table[f].text;
+    return feature_rows[f].text;
 }
 
 int feature_find(const char *name)
 {
     for (int i = 0; i < FEATURE_COUNT; i++) {
-        if (strcmp(table[i].name, name) == 0)
+        if (strcmp(feature_rows[i].name, name) == 0)
             return i;
     }
     return -1;

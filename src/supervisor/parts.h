@@ -181,10 +181,12 @@ struct limit_pacer { /* stops and continues the box, for a limit of processor ti
     uint64_t looked_ticks; /* that look, in clock ticks since the machine's start */
     uint64_t used_us;      /* since the start, what was counted */
     uint64_t waited_us;    /* for processes to stop, this time */
+    uint64_t late_us;      /* since when something has been late */
     int64_t credit_us;     /* what the box may use at once; below 0: what it owes */
     struct paced *stopped;
     unsigned n, room; /* n > 0: the box stands still */
     bool late;        /* but for what waits for a processor, and what is below that */
+    int builder;      /* the parent of the box's first process, which is not paced */
 };
 
 struct means { /* the means by which limits are enforced */

@@ -206,8 +206,8 @@ cpu_limit_is_kept() {
     python3 -c 'import sys; used, born, now = open("out").read().split(); share = int(used) / (100 * float(now) - int(born)); assert int(sys.argv[1]) / 1500 < share < 0.5, share' "$low"
 }
 
-# What a hostile command can do about being counted and stopped: children that nobody waits for, and a chain of processes
-# of which each lives for half a millisecond.
+# What a hostile command can do about being counted and stopped: children that nobody waits for, a chain of processes of which each lives
+# for half a millisecond, and a parent that they let have no processor, and which stops so late.
 cpu_limit_under_attack() {
     cat >attack.py <<'P'
 import os, signal, sys, time
@@ -226,6 +226,20 @@ if sys.argv[1] == "unwaited":
             os._exit(0)
         os.read(ours, 1)
         used += 20
+elif sys.argv[1] == "starved":
+    for processor in sorted(os.sched_getaffinity(0)) * 3:
+        if os.fork() == 0:
+            os.sched_setaffinity(0, [processor])
+            while time.monotonic() - begin < 20:
+                burn(5)
+                os.write(theirs, b"x")
+            os._exit(0)
+    os.close(theirs)
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    while time.monotonic() - begin < 20:
+        pass
+    while more := len(os.read(ours, 65536)):
+        used += more * 5
 else:
     if os.fork() == 0:
         while time.monotonic() - begin < 4:
@@ -240,10 +254,10 @@ else:
 print(round(used / (time.monotonic() - begin)))
 P
     local way n
-    for way in unwaited chain; do
+    for way in unwaited chain starved; do
         n=$(box --cpus 0.2 --timeout 60s -- python3 attack.py "$way" 2>err)
         is $? 0 || cat err
-        [ "$n" -lt 450 ] || echo "$way: $n thousandths"
+        [ "$n" -lt $([ $way = starved ] && echo 300 || echo 450) ] || echo "$way: $n thousandths"
     done
 }
 

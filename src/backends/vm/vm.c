@@ -24,6 +24,7 @@
 #include "backends/tools/tool.h"
 #include "backends/vm/vm.h"
 #include "runtime/builder.h"
+#include "runtime/runner.h"
 #include "match/path.h"
 #include "policy/domain.h"
 #include "sys/fd.h"

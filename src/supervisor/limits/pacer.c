@@ -6,8 +6,8 @@
  * Parents are stopped before their children and continued after them, and each is seen to stop before its children are
  * looked for. So no shell inside, and not pid 1 of the box, ever waits for a child that is stopped while it runs itself:
  * wait(2) reports a stop only as long as it lasts, and nobody takes it for Ctrl-Z. A parent that a busy machine gives no
- * processor may be in wait(2), which looks at its children once more before the parent stops: until it has, its children
- * run, and the next look comes soon. Only what was stopped here is continued: a job that somebody stopped inside stays so.
+ * processor may be in wait(2), which looks at its children once more before the parent stops: until it has, all that is
+ * below it runs, which the box pays for later, and the next look comes soon. Only what was stopped here is continued: a job that somebody stopped inside stays so.
  *
  * Processor time is from proc_pid_stat(5), in clock ticks, with that of children that somebody waited for. Where nobody
  * does (SIGCHLD ignored) a child's time is lost with it. So what runs at a look and was not there at the one before counts
@@ -37,6 +37,8 @@
 /* One that waits for a processor of a busy machine is waited for so long at once, all of a box together. */
 #define PATIENCE_US 50000u
 #define AGAIN_US    5000u /* until it, and what is below it, is looked at again */
+#define LATE_US                                                                                                        \
+    5000000u /* what is late for longer does not keep others running: a box can starve a process of its own */
 
 struct paced {
     int pid;
@@ -88,11 +90,16 @@ static bool is_late(const struct paced_look *look)
     return !has_stopped(look->state) && look->state != 'D';
 }
 
-/* Whether `parent` is late: it may be in wait(2). */
-static bool is_below_late(const struct limit_pacer *p, int parent)
+/*
+ * Whether `parent` cannot be in wait(2) now, nor come there: it has stopped, or will when its guarded call ends. One that was left out,
+ * because it is below a late one itself, runs.
+ */
+static bool stands(const struct limit_pacer *p, int parent)
 {
     struct paced_look look;
-    return p->late && pace_look(parent, &look) && is_late(&look) && is_paced(p, parent, look.born);
+    return p->late_us >= LATE_US || parent == p->builder ||
+           (pace_look(parent, &look) &&
+            (has_stopped(look.state) || (!is_late(&look) && is_paced(p, parent, look.born))));
 }
 
 /* Waits until it stands still; false if it waits for a processor longer. */
@@ -118,9 +125,12 @@ static void pace_stop(void *ctx, int pid, int parent)
     struct limit_pacer *p = ctx;
     struct paced_look look;
     auto_fd int fd = sys_pidfd_open(pid, 0);
-    if (fd < 0 || !pace_look(pid, &look) || look.parent != parent || has_stopped(look.state) ||
-        is_below_late(p, parent))
+    if (fd < 0 || !pace_look(pid, &look) || look.parent != parent || has_stopped(look.state))
         return;
+    if (!stands(p, parent)) {
+        p->late = true;
+        return;
+    }
     if (!is_paced(p, pid, look.born)) {
         if (p->n == p->room || sys_pidfd_kill(fd, SIGSTOP) < 0)
             return;
@@ -203,6 +213,7 @@ static void pace_all(struct limit_pacer *p, const struct limit_watcher *box)
     unsigned before = UINT_MAX;
     p->waited_us = 0;
     p->late = false;
+    p->builder = box->builder;
     for (unsigned pass = 0; pass < PASSES_MAX && before != p->n; pass++) {
         before = p->n;
         watcher_walk(box, pace_stop, p);
@@ -224,16 +235,15 @@ void pacer_tick(struct limit_pacer *p, const struct limit_watcher *box, uint64_t
     if (p->credit_us > most)
         p->credit_us = most;
     p->looked_us = now;
-    if (p->n == 0) {
+    p->late_us = p->n && p->late ? p->late_us + passed : 0;
+    if (p->n == 0 || p->late) {
         used = pace_used(p, box, passed);
         p->credit_us -= (int64_t)used;
-        if (p->credit_us < 0)
-            pace_all(p, box);
-    } else if (p->credit_us >= 0) {
-        pacer_release(p);
-    } else if (p->late) {
-        pace_all(p, box);
     }
+    if (p->n == 0 ? p->credit_us < 0 : p->credit_us < 0 && p->late)
+        pace_all(p, box);
+    else if (p->n && p->credit_us >= 0)
+        pacer_release(p);
     p->looked_ticks = ticks_now();
     p->idle_us = used || p->n ? p->slice_us : p->idle_us < 4u * p->slice_us ? 2 * p->idle_us : p->idle_us;
     const uint64_t owes = pays_in(p);
