@@ -140,6 +140,9 @@ int step_deny(struct runner *r, const struct step *s)
 {
     bool dir = s->mode == STUB_DENIED_DIR;
     own_fd int place = open_place(step_text(r, s->a), dir ? O_DIRECTORY : 0);
+    /* What lies below an empty or closed directory of the tool's is as little there for the command. */
+    if ((place == -ENOENT || place == -EACCES) && s->flags & STEP_OPTIONAL)
+        return 0;
     return place < 0 ? place : deny_place(r, &place, dir);
 }
 
