@@ -386,17 +386,6 @@ static bool agents_word(const struct ask *a, const char *word)
     return !find_own(a->verb, name, 0) && !find_policy(a->verb, name);
 }
 
-/* A format alone is no policy: somebody thinks that settings are in force. */
-static bool settings_are_there(const struct ask *a)
-{
-    bool there = !a->settings_format || a->verb == VERB_POLICY || a->as_before;
-    for (size_t i = 0; i < a->n_policy; i++)
-        there |= same(a->policy[i].name, "settings");
-    if (!there)
-        complain("--from %s is the format of a settings file; name the file with --settings FILE", a->settings_format);
-    return there;
-}
-
 bool ask_parse(struct ask *a, int argc, char **argv)
 {
     bool command = a->verb == VERB_RUN || a->verb == VERB_EXPLAIN || a->verb == VERB_SHOW_RUN || a->verb == VERB_LEARN;
@@ -441,7 +430,7 @@ bool ask_parse(struct ask *a, int argc, char **argv)
     }
     while (*next)
         a->words[a->n_words++] = *next++;
-    return settings_are_there(a);
+    return true;
 }
 
 bool ask_policy(const struct ask *a, struct pinfold_policy **ret, int *ret_status)

@@ -240,8 +240,8 @@ static int add_settings(struct layers *l, const struct pinfold_policy_options *o
     int r = o->settings_format ? format_of(o->settings_format, &format, e) : 0;
     for (const struct pinfold_option *f = o->options; f && f->name; f++)
         any |= same(f->name, "settings");
-    if (r == 0 && o->settings_format && !any) /* whoever says how they are written takes them for read */
-        return err_say(e, ERR_POLICY, "--from %s: no settings are given; name their file: --settings FILE",
+    if (r == 0 && o->settings_format && !any) /* whoever names a format thinks that settings are in force */
+        return err_say(e, ERR_POLICY, "--from %s is the format of a settings file; name the file with --settings FILE",
                        o->settings_format);
     if (r == 0 && o->settings)
         r = o->settings_text ? add_settings_text(l, o->settings, o->settings_text, format, e)

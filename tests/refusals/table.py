@@ -5,6 +5,7 @@ and what its remedy is:
     "option"    one that lets the same command succeed
     "why"       one that cannot be tried here (it takes the internet): `pinfold why` says that it would be allowed
     "person"    words: only somebody outside can do it
+    "=WORDS"    these words
 """
 
 
@@ -52,7 +53,7 @@ def writes(p):
         "the top of the home": ([], ["touch", home + "/new"], ("file", "create", "/home/new", beside), "person"),
         "git config --global": ([], ["git", "config", "--global", "user.name", "x"], ("file", "create", ".gitconfig.lock", beside), "person"),
         "a program installed in the home": ([], ["install", "-D", "a.txt", home + "/.local/bin/tool"], ("file", "create", "/.local/bin", beside), "option"),
-        "a read-only workspace": (["--read-only"], ["touch", "new"], ("file", "create", "/work/new", "workspace_read_only --read-only"), "person"),
+        "a read-only workspace": (["--read-only"], ["touch", "new"], ("file", "create", "/work/new", "workspace_read_only --read-only"), "=leave out --read-only, or do it outside the box"),
         "a read-only directory of the workspace": (["--ro", work + "/src"], ["touch", "src/new"], ("file", "create", "/src/new", "src"), "person"),
         "a file with other names": (["--rw", other + "/one.txt"], ["sh", "-c", f"echo x >> {other}/one.txt"], ("file", "write", "/one.txt", ""), "person"),
         "pinfold's own state": (["--rw", home], ["touch", home + "/.local/state/pinfold/new"], ("file", "create", "/pinfold/new", ""), "person"),

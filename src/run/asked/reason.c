@@ -109,6 +109,9 @@ static const char *outside_words(const struct why *said, struct arena *mem)
     case WHY_CAUSE_ROOT:
         return "run pinfold as that user, not as root";
     case WHY_CAUSE_READ_ONLY:
+        if (said->rule && same(said->rule, "workspace_read_only") && said->origin && said->origin[0] == '-')
+            return arena_printf(mem, "leave out %s, or do it outside the box",
+                                said->origin); /* --rw would contradict it */
         return said->missing ? "do it outside the box, or create it first and allow it with --rw"
                              : "do it outside the box";
     case WHY_CAUSE_OWN:
