@@ -23,6 +23,7 @@
 #define CONNECTION_IDLE_MS 60000   /* of a connection without a request */
 #define SESSION_MS         3600000 /* of a session without one          */
 #define BEAT_MS            15000   /* an empty line into an event stream, so that a client that is gone is noticed */
+#define LEAVING_MS         2000    /* what a client still sends after the last answer is read and dropped for so long */
 #define PATIENCE_MS        1000    /* then a request becomes a stream of events, which a client can ask to go on with */
 #define CORS_SECONDS       "86400"
 #define ID_BYTES           16
@@ -51,7 +52,8 @@ struct http_connection {
     size_t sent, told, told_bytes; /* messages of the stream, and bytes of its log */
     struct mcp_http_head head;
     size_t head_bytes; /* 0: not whole */
-    bool body_done, closing, over, collecting, accepts_stream, accepts_json, new_session, continued;
+    bool body_done, closing, leaving /* all is sent */, over, collecting, accepts_stream, accepts_json, new_session,
+        continued;
 };
 
 struct http {
@@ -94,8 +96,12 @@ static void push_out(struct http_connection *c)
         c->sent = c->out.n = 0;
         if (c->out.room > 1u << 18)
             buf_free(&c->out);
-        if (c->closing && c->state == READING)
-            c->over = true;
+        if (c->closing && c->state == READING && !c->leaving) {
+            /* Closed with bytes unread, the kernel would reset the connection, and the client lose the answer (RFC 9112, 9.6). */
+            c->leaving = true;
+            c->began = loop_now();
+            (void)shutdown(c->source.fd, SHUT_WR);
+        }
     }
     c->source.events = (short)(POLLIN | (c->out.n ? POLLOUT : 0));
 }
@@ -707,6 +713,11 @@ int http_tick(struct http *h, uint64_t now)
             buf_text(&c->out, ":\n\n");
             c->used = now;
             push_out(c);
+        }
+        if (c->leaving && !c->over) {
+            int left = (int)(c->began + LEAVING_MS - now);
+            c->over = left <= 0;
+            next = left > 0 && left < next ? left : next;
         }
         if (c->over || (c->state == READING && now - c->used > CONNECTION_IDLE_MS))
             connection_free(c);
