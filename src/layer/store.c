@@ -95,11 +95,13 @@ static int look_at_clock(const struct stat *workspace, struct layer_held *l)
     int e = touch(fd, &first);
     if (e == 0)
         e = touch(fd, &second);
-    const uint64_t tick = at_tick(CLOCK_MONOTONIC_COARSE), after = at_tick(CLOCK_REALTIME_COARSE);
     if (e < 0)
         return e;
     l->layer.since = second;
-    if (second != first || !(here || nameless >= 0) || (uint64_t)second < before || (uint64_t)second > after)
+    if (second != first || !(here || nameless >= 0))
+        return 0;
+    const uint64_t tick = at_tick(CLOCK_MONOTONIC_COARSE), after = at_tick(CLOCK_REALTIME_COARSE);
+    if ((uint64_t)second < before || (uint64_t)second > after)
         return 0;
     l->layer.since = second + 1;
     l->tick = tick;
