@@ -49,8 +49,7 @@ int target_find(struct guard *g)
         return 0;
     if (t->tid)
         target_drop(t);
-    char room[12];
-    int proc = sys_openat(g->host_proc, decimal(room, tid), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    const int proc = task_of(g, tid);
     if (proc < 0)
         return -ENOENT;
     *t = (struct target){.tid = tid, .proc = proc, .pidfd = sys_pidfd_open(tid, PIDFD_THREAD), .process = -1};
@@ -366,7 +365,7 @@ int target_dir(struct guard *g, int fd)
     g->sure = true;
     if (dir == -EACCES && fd != AT_FDCWD) { /* the fd directory of a non-dumpable process belongs to root */
         auto_fd int own = target_fd(g, fd);
-        return own < 0 ? own : sys_openat(g->self_fd, decimal(room, own), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        return own < 0 ? own : own_reopen(g, own, O_PATH | O_DIRECTORY);
     }
     return dir == -ENOENT && fd != AT_FDCWD ? -EBADF : dir;
 }
