@@ -152,8 +152,8 @@ static int step_enter(struct runner *r, const struct step *s)
     return e;
 }
 
-/* The directory of an ATTACH's place. It stays open for those that follow in it: policies name hundreds of places side by side. */
-static int open_beside(struct runner *r, const char *path, const char **ret_name)
+/* The directory of the place of an ATTACH or DENY. It stays open for those that follow in it: policies name hundreds of places side by side. */
+int open_beside(struct runner *r, const char *path, const char **ret_name)
 {
     const char *last = strrchr(path, '/');
     const size_t n = last ? (size_t)(last - path) : 0;
@@ -448,6 +448,7 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
                          .notify = -1,
                          .egress = -1,
                          .own = -1,
+                         .denying = {-1, -1},
                          .pty = {-1, -1},
                          .layer_dir = -1,
                          .layer_tree = -1,
@@ -469,6 +470,7 @@ int steps_room(struct runner *r)
     int e = sys_prlimit(RLIMIT_NOFILE, NULL, &limit);
     if (e < 0)
         return held < 200 ? 0 : e;
+    r->most_files = limit.hard;
     r->done_room = limit.soft >= enough ? most : 0;
     if (held < 200 || limit.soft >= held + 64)
         return 0;
@@ -547,6 +549,8 @@ int steps_run(struct runner *r, enum phase phase)
         e = build_end(r);
     if (phase == PHASE_INSIDE) {
         done_with(r, &r->own);
+        done_with(r, &r->denying[0]);
+        done_with(r, &r->denying[1]);
         own_forget(r);
         close_done(r);
     }
@@ -603,9 +607,11 @@ int steps_catch(struct runner *r)
 }
 
 /* The hard limit cannot be raised without privilege: then use as much as there is. */
-static int step_rlimit(const struct step *s)
+static int step_rlimit(const struct runner *r, const struct step *s)
 {
     uint64_t value = s->b == UINT32_MAX ? UINT64_MAX : (uint64_t)s->b * s->mode;
+    if (s->a == RLIMIT_NOFILE && r->most_files && value > r->most_files)
+        value = r->most_files;
     struct sys_rlimit limit = {value, value}, old;
     int e = sys_prlimit((int)s->a, &limit, NULL);
     if (e != -EPERM)
@@ -623,7 +629,7 @@ int steps_run_command(const struct runner *r, bool own_cwd, uint32_t *ret_failed
     for (uint32_t i = r->plan->n_steps; i-- > 0;) { /* they come last */
         int e = 0;
         if (s[i].kind == STEP_RLIMIT)
-            e = step_rlimit(s + i);
+            e = step_rlimit(r, s + i);
         else if (s[i].kind == STEP_CWD)
             e = own_cwd ? 0 : sys_chdir(step_text(r, s[i].a));
         else if (s[i].kind < STEP_RULESET)
