@@ -20,6 +20,8 @@ enum {
     HANDSHAKE_MS = 10000,    /* from accept to a judged destination: disconnects slow clients */
     HOLD_MS = 5000,          /* longest time that a refusal waits until pinfold has identified the client */
     UNHEARD_MS = 1000,       /* after that, how long to wait for client data before the reset */
+    LEAVING_MS = 2000,       /* how long what a client sends after the proxy's last answer is read and dropped */
+    DROPS = 4,               /* reads of it at once */
     HOLDS = 512,             /* refusals of one box that wait at all */
     REFUSED_MS = 2000,       /* how long a "no" is remembered: programs try all addresses of a name in turn */
     ASK_SLACK_MS = 10000,    /* pinfold times questions itself; this is a fallback */
@@ -71,7 +73,8 @@ enum conn_stage {
     STAGE_PARENT,  /* the caller's own proxy was asked to connect */
     STAGE_OPEN,    /* data flows, perhaps still inspected */
     STAGE_HELD,    /* refused, but pinfold identifies the client first */
-    STAGE_UNHEARD  /* refused, to be reset at the client's first data */
+    STAGE_UNHEARD, /* refused, to be reset at the client's first data */
+    STAGE_LEAVING  /* refused in words; what the client still sends is dropped */
 };
 /* What is still inspected in the client's data. */
 enum watch {

@@ -47,6 +47,7 @@ void relay_settle(struct conn *c);
 /* refuse.c */
 enum refusal { REFUSED_BY_RULE, REFUSED_NO_ADDRESS, REFUSED_BY_SERVER, REFUSED_WITHOUT_WORDS };
 void refuse_saying(struct conn *c, const char *bytes, size_t n); /* sends the client's last data, then closes orderly */
+bool refuse_drop(struct conn *c);                                /* of such a client; true: there is more to read */
 void refuse_http(struct conn *c, const char *status, const char *reason);
 /* Refuses at once in the client's protocol, without reporting it. */
 void refuse_now(struct conn *c, enum refusal why, const char *reason);
