@@ -1,6 +1,6 @@
 /*
- * Landlock. In the namespace tier pid 1 gets a ruleset that handles no files, only scopes and other rights that cost
- * nothing. In the Landlock tier the rules are the confinement: the builder applies the file rules before it starts
+ * Landlock. In the namespace tier pid 1 gets a ruleset of scopes, and of the right to open files for writing where the guard
+ * is not asked about that (fifos_hold() in plan/finish.c); neither costs anything where files are read. In the Landlock tier the rules are the confinement: the builder applies the file rules before it starts
  * anything, so that the guard can do nothing that the box could not; pid 1 enters the scopes, so that kill(-1) reaches
  * only the box; and each command enters them again, so that it cannot signal pid 1.
  */
