@@ -125,17 +125,18 @@ static int fifos_hold(struct making *m, struct step *ruleset)
 }
 
 /* Scopes cost nothing on later opens. */
-static int add_scopes(struct making *m, bool held)
+static int add_ruleset(struct making *m)
 {
     /* Docker's and podman's filters may refuse Landlock, which a container with its own namespaces does not need. */
-    bool own = m->facts->image && m->policy->net != NET_HOST;
-    if (m->facts->tier != TIER_NAMESPACES || own || (m->facts->landlock_abi < ABI_SCOPES && !held))
+    const bool own = m->facts->image && m->policy->net != NET_HOST;
+    const bool scopes = m->facts->landlock_abi >= ABI_SCOPES, layered = filter_of(m) & FILTER_LAYERED;
+    if (m->facts->tier != TIER_NAMESPACES || own || (!scopes && !layered))
         return 0;
     struct step *s = image_step(&m->image, STEP_RULESET, 0);
     if (!s)
         return no_memory(m);
-    s->mode = m->facts->landlock_abi < ABI_SCOPES ? 0 : SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS;
-    return held ? fifos_hold(m, s) : 0;
+    s->mode = scopes ? SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS : 0;
+    return layered ? fifos_hold(m, s) : 0;
 }
 
 int bare_make(struct making *m)
@@ -169,15 +170,11 @@ static int say_roots(struct making *m)
 
 int lock_make(struct making *m)
 {
-    /* Places of the rules are opened with capabilities: root has none in a box, and may not reach another user's otherwise. */
-    const bool held = filter_of(m) & FILTER_LAYERED;
-    int r = held ? add_scopes(m, true) : 0;
-    if (r == 0)
-        r = add_plain(m, STEP_NO_CAPS);
+    int r = add_plain(m, STEP_NO_CAPS);
     if (r == 0)
         r = add_plain(m, STEP_NO_NEW_PRIVS);
-    if (r == 0 && !held)
-        r = add_scopes(m, false);
+    if (r == 0)
+        r = add_ruleset(m);
     if (r == 0)
         r = add_plain(m, STEP_UNDUMPABLE);
     struct step *s = r == 0 ? image_step(&m->image, STEP_FILTER, 0) : NULL;
