@@ -65,8 +65,18 @@ static void dialled(struct conn *c)
 
 void dial_next(struct conn *c)
 {
+    const struct host_addr *bad = NULL;
+    const char *why = NULL, *no;
     while (c->at_addr < c->n_addrs) {
         struct sockaddr_storage to;
+        const enum nat64_step step = nat64_judge(c, &c->addrs[c->at_addr], &no);
+        if (step == NAT64_WAIT)
+            return;
+        if (step == NAT64_NO) {
+            why = no;
+            bad = &c->addrs[c->at_addr++];
+            continue;
+        }
         socklen_t n = sockaddr_of(&c->addrs[c->at_addr++], c->parent ? c->parent->port : c->port, &to);
         int fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
@@ -88,7 +98,10 @@ void dial_next(struct conn *c)
             dialled(c);
         return;
     }
-    not_reached(c);
+    if (bad && !c->no)
+        refuse_as(c, EGRESS_DENIED, REFUSED_BY_RULE, c->host, bad, why, why);
+    else
+        not_reached(c);
 }
 
 void dial_ready(struct conn *c)

@@ -66,6 +66,19 @@ void refuse_held(struct conn *c); /* carries out a refusal that waited */
 enum host_decision judge_host(struct conn *c, const struct host *h); /* c->rule is the rule that decided */
 /* Checks the address to connect to, whatever name led to it. NULL: allowed; otherwise the reason. */
 const char *judge_address(struct conn *c, const struct host_addr *a);
+/* A rule, or an answer, is about this very address, and none denies addresses: what lies behind it does not matter. */
+bool judge_named_alone(struct conn *c, const struct host_addr *a);
+/* names/nat64.c */
+/* The IPv4 address that it stands for by a prefix of this network. */
+bool nat64_inner(const struct host_addr *a, struct host_addr *ret);
+void nat64_forget(void); /* the network, or its resolver, is another */
+enum nat64_step {
+    NAT64_GO,
+    NAT64_NO,  /* why: *ret_why */
+    NAT64_WAIT /* the resolver is asked first; then comes dial_next() */
+};
+/* Judges an address again that is to be connected to, by what the resolver says of prefixes. */
+enum nat64_step nat64_judge(struct conn *c, const struct host_addr *a, const char **ret_why);
 /* A name given inside a connection that was made to an address must itself be allowed. */
 bool judge_inner(struct conn *c, const struct host *h);
 /* Whether a rule permits any protocol, not only that of the port. */
