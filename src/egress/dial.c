@@ -63,16 +63,45 @@ static void dialled(struct conn *c)
         opened(c);
 }
 
+static void prefixes_come(struct conn *c, const struct host_addr *addrs, unsigned n)
+{
+    nat64_learn(addrs, n, !c->unanswered);
+    dial_next(c);
+}
+
+/* Asks the resolver for prefixes of NAT64 before the first connection to an IPv6 address; dial_next() comes again then. */
+static bool asks_first(struct conn *c, const struct host_addr *a)
+{
+    bool answered;
+    if (!a->v6 || c->parent || c->how >= HOW_REACH || nat64_is_asked(&answered) || judge_named_alone(c, a))
+        return false;
+    c->stage = STAGE_RESOLVE;
+    conn_deadline(c, world.now + HANDSHAKE_MS);
+    lookup_only(c, "ipv4only.arpa", prefixes_come);
+    return true;
+}
+
+/* Judges an address again, by what is known of prefixes now. NULL: it is connected to. */
+static const char *forbids(struct conn *c, const struct host_addr *a)
+{
+    bool answered;
+    if (!a->v6 || c->parent || c->how >= HOW_REACH || judge_named_alone(c, a))
+        return NULL;
+    (void)nat64_is_asked(&answered);
+    return answered ? judge_address(c, a)
+                    : EGRESS_AT_UNKNOWN ": allow that very address, or let the resolver answer for ipv4only.arpa";
+}
+
 void dial_next(struct conn *c)
 {
     const struct host_addr *bad = NULL;
-    const char *why = NULL, *no;
+    const char *why = NULL;
     while (c->at_addr < c->n_addrs) {
         struct sockaddr_storage to;
-        const enum nat64_step step = nat64_judge(c, &c->addrs[c->at_addr], &no);
-        if (step == NAT64_WAIT)
+        if (asks_first(c, &c->addrs[c->at_addr]))
             return;
-        if (step == NAT64_NO) {
+        const char *no = forbids(c, &c->addrs[c->at_addr]);
+        if (no) {
             why = no;
             bad = &c->addrs[c->at_addr++];
             continue;

@@ -71,14 +71,9 @@ bool judge_named_alone(struct conn *c, const struct host_addr *a);
 /* names/nat64.c */
 /* The IPv4 address that it stands for by a prefix of this network. */
 bool nat64_inner(const struct host_addr *a, struct host_addr *ret);
-void nat64_forget(void); /* the network, or its resolver, is another */
-enum nat64_step {
-    NAT64_GO,
-    NAT64_NO,  /* why: *ret_why */
-    NAT64_WAIT /* the resolver is asked first; then comes dial_next() */
-};
-/* Judges an address again that is to be connected to, by what the resolver says of prefixes. */
-enum nat64_step nat64_judge(struct conn *c, const struct host_addr *a, const char **ret_why);
+void nat64_forget(void);                 /* the network, or its resolver, is another */
+bool nat64_is_asked(bool *ret_answered); /* a while ago at most; its prefixes are known */
+void nat64_learn(const struct host_addr *addrs, unsigned n, bool answered); /* of ipv4only.arpa */
 /* A name given inside a connection that was made to an address must itself be allowed. */
 bool judge_inner(struct conn *c, const struct host *h);
 /* Whether a rule permits any protocol, not only that of the port. */

@@ -40,15 +40,20 @@ static void learn(const struct host_addr *a)
     }
 }
 
-static void told(struct conn *c, const struct host_addr *addrs, unsigned n)
+void nat64_learn(const struct host_addr *addrs, unsigned n, bool answered)
 {
-    nat64.answered = !c->unanswered;
-    nat64.until = world.now + (nat64.answered ? KNOWN_MS : UNKNOWN_MS);
-    nat64.n = nat64.answered ? 0 : nat64.n;
+    nat64.answered = answered;
+    nat64.until = world.now + (answered ? KNOWN_MS : UNKNOWN_MS);
+    nat64.n = answered ? 0 : nat64.n;
     for (unsigned i = 0; i < n; i++)
         if (addrs[i].v6)
             learn(&addrs[i]);
-    dial_next(c);
+}
+
+bool nat64_is_asked(bool *ret_answered)
+{
+    *ret_answered = nat64.answered;
+    return nat64.until > world.now;
 }
 
 void nat64_forget(void)
@@ -65,24 +70,4 @@ bool nat64_inner(const struct host_addr *a, struct host_addr *ret)
         return true;
     }
     return false;
-}
-
-enum nat64_step nat64_judge(struct conn *c, const struct host_addr *a, const char **ret_why)
-{
-    *ret_why = NULL;
-    if (!a->v6 || c->parent || c->how >= HOW_REACH)
-        return NAT64_GO;
-    if (nat64.until <= world.now) {
-        if (judge_named_alone(c, a))
-            return NAT64_GO;
-        c->stage = STAGE_RESOLVE;
-        conn_deadline(c, world.now + HANDSHAKE_MS);
-        lookup_only(c, "ipv4only.arpa", told);
-        return NAT64_WAIT;
-    }
-    if (!nat64.answered && !judge_named_alone(c, a))
-        *ret_why = EGRESS_AT_UNKNOWN ": allow that very address, or let the resolver answer for ipv4only.arpa";
-    else
-        *ret_why = judge_address(c, a);
-    return *ret_why ? NAT64_NO : NAT64_GO;
 }
