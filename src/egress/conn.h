@@ -111,6 +111,7 @@ struct conn {
     uint8_t stage, watch, how, socks_version;
     bool client_eof, server_eof, client_shut, server_shut, dead;
     bool literal;    /* the client named an address: judged by address rules */
+    bool unanswered; /* the last lookup: no server has answered */
     bool bulk[2];    /* from the server, from the client: the last read was large */
     bool upgrade;    /* an Upgrade was requested; the server's answer decides */
     bool retried;    /* WATCH_TLS_AGAIN: the server sent a HelloRetryRequest */
@@ -150,6 +151,7 @@ struct lookup { /* one DNS lookup for one connection */
     uint16_t id;
     uint8_t server, attempt, search, type; /* DNS_A then DNS_AAAA */
     uint8_t n;
+    bool alone, failed; /* only this type, of the name as it is; no usable answer came */
     struct host_addr found[MAX_ADDRESSES];
 };
 
@@ -259,6 +261,7 @@ void dns_conn_ready(struct wake_source *s);
    now or later; n 0: none */
 typedef void resolved_fn(struct conn *c, const struct host_addr *addrs, unsigned n);
 void lookup_start(struct conn *c, const char *name, resolved_fn *resolved);
+void lookup_only(struct conn *c, const char *name, resolved_fn *resolved); /* its IPv6 addresses, from a server */
 void lookup_ready(struct lookup *l);
 void lookup_late(struct lookup *l);
 void lookup_cancel(struct lookup *l);

@@ -61,7 +61,7 @@ static bool never_allowed(const char *target, struct buf *out, size_t *ret_offer
 /* What the address is that a name led to, and what would open that one: rules for names never do. */
 static bool address_remedy(const struct denial *d, struct buf *out, size_t *ret_offer)
 {
-    static const char *const opened[] = {EGRESS_AT_PRIVATE, EGRESS_AT_RESERVED, EGRESS_AT_OWN};
+    static const char *const opened[] = {EGRESS_AT_PRIVATE, EGRESS_AT_RESERVED, EGRESS_AT_OWN, EGRESS_AT_UNKNOWN};
     const char *at = d->address ? d->address : "", *port = port_of(d->target);
     if (str_starts(str_of(d->rule), str_of(EGRESS_AT_LOOPBACK))) {
         bool v6 = strchr(at, ':') != NULL;
