@@ -76,6 +76,19 @@ static int try_fs(const char *type)
     return e < 0 ? e : sys_fsmount(fs, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC);
 }
 
+/* A file over one of the new /proc's, as a box has it over process 1's command line: SELinux has a rule for it. Both get places in a tmpfs
+   that has its own. */
+static int try_over_proc(int tmpfs, int proc)
+{
+    int e = sys_mkdirat(tmpfs, "p", 0755);
+    if (e == 0)
+        e = sys_mknodat(tmpfs, "f", S_IFREG, 0);
+    if (e == 0)
+        e = sys_move_mount(proc, "", tmpfs, "p", SYS_MOVE_FROM_EMPTY);
+    own_fd int file = e < 0 ? e : sys_open_tree(tmpfs, "f", SYS_TREE_CLONE | SYS_TREE_CLOEXEC);
+    return file < 0 ? file : sys_move_mount(file, "", proc, "1/cmdline", SYS_MOVE_FROM_EMPTY);
+}
+
 /* In a tmpfs that has its place. */
 static int try_overlay(int tmpfs)
 {
@@ -118,14 +131,15 @@ static _Noreturn void trial(void *arg)
         (void)sys_prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* after a run this is a copy of what others may not examine */
     t.no[TRIAL_MAPS] = map_ids(ask->uid, ask->gid, ask->uid, ask->gid);
     t.no[TRIAL_MOUNTS] = try_mounts();
-    int fd = try_fs("proc");
-    t.no[TRIAL_PROC] = fd < 0 ? fd : 0;
-    fd = try_fs("tmpfs");
+    const int proc = try_fs("proc"), fd = try_fs("tmpfs");
+    t.no[TRIAL_PROC] = proc < 0 ? proc : 0;
     t.no[TRIAL_TMPFS] = fd < 0 ? fd : 0;
     /* No box's guard mounts an overlay, and it would tell of the trial. */
     t.no[TRIAL_OVERLAY] = -EPERM;
     if (!ask->boxed && fd >= 0) {
         t.no[TRIAL_ATTACH] = sys_move_mount(fd, "", AT_FDCWD, "/", SYS_MOVE_FROM_EMPTY);
+        if (t.no[TRIAL_ATTACH] == 0 && proc >= 0)
+            t.no[TRIAL_PROC] = try_over_proc(fd, proc);
         t.no[TRIAL_OVERLAY] = t.no[TRIAL_ATTACH] ? t.no[TRIAL_ATTACH] : try_overlay(fd);
     }
     if (ask->catches)
@@ -257,9 +271,7 @@ static int probe_thoroughly(struct facts *f, struct arena *mem, bool *ret_superv
                    (struct reason){trial_clause(mem, "overlayfs in a user namespace", -t.no[TRIAL_OVERLAY]), NULL});
     facts_of_catch(f, mem, &t);
     if (t.no[TRIAL_PROC])
-        facts_lack(f, F(FRESH_PROC),
-                   (struct reason){"a new /proc is refused, as in a container that masks parts of /proc",
-                                   "start the container with --security-opt systempaths=unconfined"});
+        facts_lack(f, F(FRESH_PROC), native_no_proc(mem, &t));
     return 0;
 }
 

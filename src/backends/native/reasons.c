@@ -112,6 +112,31 @@ static bool is_confined(char *label, size_t room)
     return true;
 }
 
+/* SELinux's refusal of `what` to its type of this process, which the rule permits. False: it does not enforce. */
+static bool of_selinux(struct arena *mem, const char *what, const char *rule, struct reason *ret)
+{
+    char label[256];
+    own_label("/proc/self/attr/current", label, sizeof label);
+    char *type = strchr(label, ':');
+    type = type ? strchr(type + 1, ':') : NULL;
+    if (!type || read_switch("/sys/fs/selinux/enforce") != 1)
+        return false;
+    type[1 + strcspn(type + 1, ":")] = 0;
+    *ret = (struct reason){
+        arena_printf(mem, "SELinux's policy forbids %s to %s", what, type + 1),
+        arena_printf(mem, "echo '(allow %s self (%s))' >pinfold.cil && sudo semodule -i pinfold.cil", type + 1, rule)};
+    return ret->why && ret->remedy;
+}
+
+struct reason native_no_proc(struct arena *mem, const struct tried *t)
+{
+    struct reason r;
+    if (t->no[TRIAL_PROC] == -EACCES && of_selinux(mem, "mounts over a process's files in /proc", "file (mounton)", &r))
+        return r;
+    return (struct reason){"a new /proc is refused, as in a container that masks parts of /proc",
+                           "start the container with --security-opt systempaths=unconfined"};
+}
+
 /*
  * AppArmor refuses with EACCES what its rules do not permit, and with EPERM a capability in a namespace that it let somebody create
  * (Ubuntu). SELinux refuses the creation alone, with EACCES. A container's filter of system calls refuses the creation with EPERM, too.
@@ -133,18 +158,8 @@ static bool of_security_module(struct arena *mem, const struct tried *t, struct 
     } else if (read_switch("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") > 0) {
         *ret = (struct reason){"AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns)",
                                profile_remedy(mem)};
-    } else if (t->clone == -EACCES && read_switch("/sys/fs/selinux/enforce") == 1) {
-        own_label("/proc/self/attr/current", label, sizeof label);
-        char *type = strchr(label, ':');
-        type = type ? strchr(type + 1, ':') : NULL;
-        if (!type)
-            return false;
-        type[1 + strcspn(type + 1, ":")] = 0;
-        *ret = (struct reason){arena_printf(mem, "SELinux's policy forbids user namespaces to %s", type + 1),
-                               arena_printf(mem,
-                                            "echo '(allow %s self (user_namespace (create)))' >pinfold-userns.cil && "
-                                            "sudo semodule -i pinfold-userns.cil",
-                                            type + 1)};
+    } else if (t->clone == -EACCES) {
+        return of_selinux(mem, "user namespaces", "user_namespace (create)", ret);
     } else {
         return false;
     }
