@@ -64,8 +64,9 @@ int own_clone(struct runner *r, const char *name, unsigned attributes)
 {
     const unsigned flags = SYS_TREE_CLONE | SYS_TREE_CLOEXEC;
     own_fd int tree = sys_open_tree(r->own, name, flags);
-    if (tree == -EINVAL && own_show(r) == 0)
-        tree = sys_open_tree(r->own, name, flags);
+    const int shown = tree == -EINVAL ? own_show(r) : -EALREADY;
+    if (shown != -EALREADY)
+        tree = shown < 0 ? shown : sys_open_tree(r->own, name, flags);
     if (tree < 0)
         return tree;
     if (attributes & ~(unsigned)(SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV)) {
