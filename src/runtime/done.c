@@ -1,6 +1,6 @@
 /*
- * Closes what the steps opened for a moment, by ranges (runtime/runner.h), and opens the directories of their places: descriptors are given out in order, so most of those that
- * wait here lie side by side.
+ * Closes what the steps opened for a moment, by ranges (runtime/runner.h): descriptors are given out in order, so most of those that
+ * wait here lie side by side. And opens the directories of the steps' places.
  */
 #include <string.h>
 #include "runtime/runner.h"
