@@ -99,3 +99,5 @@ int step_catch(struct runner *r, const struct step *s);
 
 /* landlock.c */
 int step_ruleset(struct runner *r, const struct step *s);
+/* Rules about trees outside of the Landlock tier, once the builder has made these. After FILTER: no call of it is judged. */
+int rulesets_of_trees(struct runner *r);
