@@ -29,26 +29,6 @@
 #include <sched.h>
 #include <string.h>
 
-int open_parent(const char *path, const char **ret_name)
-{
-    char parent[4096];
-    size_t last = 0, n = 0;
-    for (; path[n]; n++) {
-        if (path[n] == '/')
-            last = n;
-        if (n + 1 >= sizeof parent)
-            return -ENAMETOOLONG;
-        parent[n] = path[n];
-    }
-    if (path[0] != '/' || !path[last + 1])
-        return -EINVAL;
-    parent[last ? last : 1] = 0;
-    int fd = open_place(parent, O_DIRECTORY);
-    if (fd >= 0)
-        *ret_name = path + last + 1;
-    return fd;
-}
-
 /*
  * Slots whose tree is attached with exactly the root's attributes, read-only above all, hold AS_ROOT until their SOURCE. ENTER clones
  * them when it has marked the tree, so they have these attributes and need no call of their own. Until then such a slot holds the
@@ -203,23 +183,6 @@ static int step_enter(struct runner *r, const struct step *s)
     e = mark_tree(old, r->root->flags);
     done_with(r, &old);
     return e < 0 ? e : clone_marked(r);
-}
-
-/* The directory of the place of an ATTACH or DENY. It stays open for those that follow in it: policies name hundreds of places side by side. */
-int open_beside(struct runner *r, const char *path, const char **ret_name)
-{
-    const char *last = strrchr(path, '/');
-    const size_t n = last ? (size_t)(last - path) : 0;
-    if (!last)
-        return -EBADMSG;
-    if (r->beside < 0 || n != r->beside_bytes || memcmp(path, r->beside_path, n) != 0) {
-        done_with(r, &r->beside);
-        r->beside = open_parent(path, ret_name);
-        r->beside_path = path;
-        r->beside_bytes = n;
-    }
-    *ret_name = last + 1;
-    return r->beside;
 }
 
 static int step_attach(struct runner *r, const struct step *s)
