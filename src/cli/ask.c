@@ -401,9 +401,11 @@ static bool lists_begin(struct ask *a, size_t argc)
     a->bases = arena_zero(mem, (argc + 2) * sizeof *a->bases);
     a->copies = arena_zero(mem, (argc + 1) * sizeof *a->copies);
     a->image.build_args = arena_zero(mem, (argc + 1) * sizeof *a->image.build_args);
-    /* and a workspace, an engine, an image, a prompt; a project's */
-    a->policy = arena_zero(mem, (argc + 10 + PROJECT_OPTIONS) * sizeof *a->policy);
-    return !arena_failed(mem);
+    /* And a workspace, an engine, an image, a prompt; a project's. Who runs a box asks the C library for more of this size, and gets it with this. */
+    const size_t options = argc + 10 + PROJECT_OPTIONS;
+    a->policy =
+        a->verb == VERB_EXEC ? arena_zero(mem, options * sizeof *a->policy) : calloc(options, sizeof *a->policy);
+    return a->policy && !arena_failed(mem);
 }
 
 bool ask_parse(struct ask *a, int argc, char **argv)
