@@ -8,7 +8,8 @@
  *
  * SPEC names commands: a line with the number of arguments, then one argument a line. Before the first command come, in
  * the order given, `-m N:DIRECTORY` (N more mounts, below DIRECTORY, in a mount namespace of our own), `-r`
- * (real-time priority, for machines that are busy with other things), `-e` (rate: caller N works in directory N),
+ * (real-time priority, for machines that are busy with other things), `-p US` (rounds: microseconds between the end of a command and
+ * the next, for what a command leaves to be done after it), `-e` (rate: caller N works in directory N),
  * `-u UID:GID` and `-d DIRECTORY`. Standard input and output are /dev/null, standard error is inherited. A command that
  * ends with another status than 0 ends the measurement with its number; with `-a MOST` statuses up to that are an answer, too.
  *
@@ -47,6 +48,7 @@ static int n_commands;
 static int null_fd;
 static bool each_apart;
 static int status_most;
+static struct timespec between;
 
 static _Noreturn void die(const char *what)
 {
@@ -135,6 +137,8 @@ static void rounds(int n, int step)
         for (int i = 0; i < n_commands; i++) {
             int index = (i + round * step) % n_commands;
             struct rusage use;
+            if (between.tv_sec || between.tv_nsec)
+                nanosleep(&between, NULL);
             uint64_t from = now();
             pid_t pid = start(&commands[index], null_fd);
             finish(index, pid, &use);
@@ -233,21 +237,24 @@ static void more_mounts(const char *what)
 int main(int argc, char **argv)
 {
     int option;
-    while ((option = getopt(argc, argv, "+m:rea:u:d:")) != -1) {
+    while ((option = getopt(argc, argv, "+m:rep:a:u:d:")) != -1) {
         if (option == 'm')
             more_mounts(optarg);
         else if (option == 'r') {
             const struct sched_param first = {.sched_priority = 20};
             if (sched_setscheduler(0, SCHED_FIFO, &first) < 0)
                 die("real-time priority");
-        } else if (option == 'e')
+        } else if (option == 'p')
+            between = (struct timespec){atoi(optarg) / 1000000, atoi(optarg) % 1000000 * 1000L};
+        else if (option == 'e')
             each_apart = true;
         else if (option == 'a')
             status_most = atoi(optarg);
         else if (option == 'u')
             become(optarg);
         else if (option != 'd' || chdir(optarg) < 0)
-            die("usage: spawn [-m N:DIRECTORY] [-r] [-e] [-a MOST] [-u UID:GID] [-d DIRECTORY] rounds N STEP | rate "
+            die("usage: spawn [-m N:DIRECTORY] [-r] [-p US] [-e] [-a MOST] [-u UID:GID] [-d DIRECTORY] rounds N STEP | "
+                "rate "
                 "CALLERS MS | "
                 "pipe "
                 "N  "

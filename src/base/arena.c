@@ -18,7 +18,7 @@ struct block {
     struct block *next;
     size_t used, room;
     size_t there; /* bytes from its start whose pages were populated */
-    bool small;   /* from malloc() */
+    enum { OF_PAGES, OF_MALLOC, OF_ROOM } from;
     max_align_t bytes[];
 };
 
@@ -41,6 +41,17 @@ enum {
     PAGE = 4096
 };
 static bool all_to_exit;
+/*
+ * Small arenas: the first few have static rooms, with their first blocks. A program that needs no more memory than that, such as
+ * `pinfold exec`, never begins the C library's, which takes five calls and eight page faults; base/start.c gets the pages of these
+ * rooms with others. Whoever sets `taken` first has the room, in any thread.
+ */
+enum { ROOMS = 3, ROOM_BYTES = 7168 };
+static struct room {
+    struct arena arena;
+    int taken;
+    _Alignas(max_align_t) char block[ROOM_BYTES - sizeof(struct arena) - sizeof(max_align_t)];
+} arena_rooms[ROOMS];
 /* Blocks of freed arenas for reuse, zeroed: only on request, in a single-threaded program. */
 enum { SPARE_MAX = 4 };
 static struct {
@@ -76,7 +87,37 @@ static void populate(void *at, size_t bytes)
     errno = no;
 }
 
-/* The first block of a small arena: no call to the kernel as a rule. */
+static bool has_room(const struct arena *a)
+{
+    return (uintptr_t)a >= (uintptr_t)arena_rooms && (uintptr_t)a < (uintptr_t)(arena_rooms + ROOMS);
+}
+
+/* An arena with an empty block, both zeroed; NULL when all rooms are taken. */
+static struct arena *room_take(void)
+{
+    for (struct room *r = arena_rooms; r < arena_rooms + ROOMS; r++) {
+        struct block *b = (struct block *)(void *)r->block;
+        if (__atomic_exchange_n(&r->taken, 1, __ATOMIC_ACQUIRE))
+            continue;
+        b->from = OF_ROOM;
+        b->there = sizeof r->block;
+        b->room = sizeof r->block - sizeof *b;
+        r->arena.blocks = b;
+        return &r->arena;
+    }
+    return NULL;
+}
+
+static void room_give(struct arena *a)
+{
+    struct room *r = (struct room *)(void *)a;
+    struct block *b = (struct block *)(void *)r->block;
+    memset(b, 0, sizeof *b + b->used);
+    *a = (struct arena){0};
+    __atomic_store_n(&r->taken, 0, __ATOMIC_RELEASE);
+}
+
+/* The first block of another small arena: no call to the kernel as a rule. */
 static struct block *block_small(size_t room)
 {
     if (room > SMALL_BYTES - sizeof(struct block))
@@ -86,7 +127,7 @@ static struct block *block_small(size_t room)
         return NULL;
     b->there = SMALL_BYTES;
     b->room = SMALL_BYTES - sizeof *b;
-    b->small = true;
+    b->from = OF_MALLOC;
     return b;
 }
 
@@ -130,7 +171,9 @@ static void block_ready(struct block *b, size_t n)
 
 static void block_free(struct block *b)
 {
-    if (b->small) {
+    if (b->from == OF_ROOM)
+        return;
+    if (b->from == OF_MALLOC) {
         free(b);
         return;
     }
@@ -154,9 +197,13 @@ struct arena *arena_new(size_t max)
 
 struct arena *arena_new_small(size_t max)
 {
-    struct arena *a = arena_new(max);
-    if (a)
-        a->small = true;
+    struct arena *a = room_take();
+    if (!a)
+        a = calloc(1, sizeof *a);
+    if (!a)
+        return NULL;
+    a->max = max;
+    a->small = true;
     return a;
 }
 
@@ -168,7 +215,10 @@ struct arena *arena_free(struct arena *a)
         next = b->next;
         block_free(b);
     }
-    free(a);
+    if (has_room(a))
+        room_give(a);
+    else
+        free(a);
     return NULL;
 }
 
@@ -274,7 +324,7 @@ size_t arena_spans(const struct arena *a, const void *but, size_t but_bytes, str
     size_t n = 0;
     for (struct block *b = a->blocks; b && n < room; b = b->next) {
         struct span parts[2] = {{b, sizeof *b + b->room}};
-        if (b->small) /* no pages of its own */
+        if (b->from != OF_PAGES) /* no pages of its own */
             continue;
         if (holds(b, but))
             around(b, but, but_bytes, parts);
@@ -293,14 +343,14 @@ void arena_keep(struct arena *a, const void *but, size_t but_bytes)
         struct span parts[2];
         next = b->next;
         if (!holds(b, but)) {
-            if (b->small)
-                free(b);
-            else
+            if (b->from == OF_PAGES)
                 (void)munmap(b, sizeof *b + b->room);
+            else
+                block_free(b); /* a room stays the arena's */
             continue;
         }
         kept = b;
-        if (b->small)
+        if (b->from != OF_PAGES)
             continue;
         around(b, but, but_bytes, parts);
         for (int i = 0; i < 2; i++) {
@@ -318,7 +368,7 @@ void arena_trim(struct arena *a)
 {
     for (struct block *b = a->blocks; b; b = b->next) {
         size_t used = (sizeof *b + b->used + PAGE - 1) / PAGE * PAGE, all = sizeof *b + b->room;
-        if (!b->small && used < all && munmap((char *)b + used, all - used) == 0) {
+        if (b->from == OF_PAGES && used < all && munmap((char *)b + used, all - used) == 0) {
             b->room = used - sizeof *b;
             b->there = used < b->there ? used : b->there;
         }

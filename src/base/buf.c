@@ -10,7 +10,8 @@
 
 void buf_free(struct buf *b)
 {
-    free(b->p);
+    if (!b->lent)
+        free(b->p);
     *b = BUF(b->max);
 }
 
@@ -25,11 +26,14 @@ char *buf_space(struct buf *b, size_t n)
         size_t room = b->room ? b->room : 64;
         while (room < b->n + n + 1)
             room *= room < 16384 ? 4 : 2;
-        char *p = realloc(b->p, room);
+        char *p = b->lent ? malloc(room) : realloc(b->p, room);
         if (!p) {
             b->broken = true;
             return NULL;
         }
+        if (b->lent)
+            memcpy(p, b->p, b->n);
+        b->lent = false;
         b->p = p;
         b->room = room;
     }
@@ -98,10 +102,12 @@ void buf_printf(struct buf *b, const char *format, ...)
 
 char *buf_take(struct buf *b)
 {
-    if (!b->p)
+    if (!b->n)
         buf_put(b, "", 0);
-    char *p = b->broken ? NULL : b->p;
-    if (!p)
+    char *p = b->broken ? NULL : b->lent ? malloc(b->n + 1) : b->p;
+    if (p && b->lent)
+        memcpy(p, b->p, b->n + 1);
+    if (!p && !b->lent)
         free(b->p);
     *b = BUF(b->max);
     return p;

@@ -14,9 +14,12 @@ struct buf {
     char *p;
     size_t n, room, max;
     bool broken;
+    bool lent; /* `p` is the caller's memory */
 };
 
 #define BUF(ceiling) ((struct buf){.max = (ceiling)})
+/* Begins in an array of the caller's, which must outlive it: what is short takes no memory of the C library's. */
+#define BUF_LENT(array, ceiling) ((struct buf){.p = (array), .room = sizeof(array), .max = (ceiling), .lent = true})
 
 void buf_free(struct buf *b);
 void buf_put(struct buf *b, const void *bytes, size_t n);
@@ -46,7 +49,7 @@ static inline struct str buf_view(const struct buf *b)
 /* The NUL-terminated content, never NULL; borrowed until the next put. */
 static inline const char *buf_cstr(const struct buf *b)
 {
-    return b->p ? b->p : "";
+    return b->n ? b->p : "";
 }
 /* Hands the malloc()ed, NUL-terminated content to the caller and leaves the buffer empty; NULL when broken. */
 char *buf_take(struct buf *b);

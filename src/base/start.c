@@ -2,9 +2,10 @@
  * The entry point of static, position-independent programs. Such a program first relocates its tables, and each page of them would
  * cost a page fault of its own, the dearest part of a small start. So the kernel is asked to populate all of them with one call; where
  * it cannot (before Linux 5.14), the faults come one by one. Small variables lie behind the tables and are populated with them
- * (scripts/start.ld). The same for ten pages of the stack (`pinfold exec` needs six), of which exec makes 32, and for the code that a start runs through, which
- * lies side by side behind the relocations: a fault maps 16 pages around it, wanted or not. `pinfold exec` runs through a part of it,
- * which lies first. Then the C library's _start runs. This is assembly because nothing is relocated yet.
+ * (scripts/start.ld), and behind those, for `pinfold exec`, the rooms of its arenas (base/arena.c). The same for ten pages of the stack
+ * (`pinfold exec` needs six), of which exec makes 32, and for texts and code that a start runs through, which lie side by side behind
+ * the relocations: a fault maps 16 pages around it, wanted or not. `pinfold exec` runs through a part of the code, which lies first.
+ * Then the C library's _start runs. This is assembly because nothing is relocated yet.
  *
  * On x86-64 the addresses are told in packed form (RELR): 2 KiB instead of 150, which each start would read. The C library knows it only
  * from musl 1.2.4 on, so it is done here, and the C library is told that there are none.
@@ -23,19 +24,14 @@ __asm__(".pushsection .text.program_start,\"ax\",@progbits\n"
         ".hidden __init_array_start\n"
         ".hidden __ehdr_start\n"
         ".hidden start_data_end\n"
+        ".hidden exec_data_end\n"
         ".hidden exec_text_end\n"
         ".hidden start_text_end\n"
         ".type program_start, @function\n"
         "program_start:\n"
-        "    lea __init_array_start(%rip), %rdi\n"
-        "    and $-4096, %rdi\n"
-        "    lea start_data_end(%rip), %rsi\n"
-        "    sub %rdi, %rsi\n"
-        "    mov $23, %edx\n"
-        "    mov $28, %eax\n"
-        "    syscall\n"
+        "    lea start_data_end(%rip), %rbp\n"
         "    lea start_text_end(%rip), %rbx\n"
-        "    mov $40960, %esi\n"
+        "    mov $40960, %r12d\n"
         "    cmpq $2, (%rsp)\n"
         "    jl 1f\n"
         "    mov 16(%rsp), %rax\n"
@@ -43,9 +39,18 @@ __asm__(".pushsection .text.program_start,\"ax\",@progbits\n"
         "    jne 1f\n"
         "    cmpb $0, 4(%rax)\n"
         "    jne 1f\n"
+        "    lea exec_data_end(%rip), %rbp\n"
         "    lea exec_text_end(%rip), %rbx\n"
-        "    mov $24576, %esi\n"
-        "1:  mov %rsp, %rdi\n"
+        "    mov $24576, %r12d\n"
+        "1:  lea __init_array_start(%rip), %rdi\n"
+        "    and $-4096, %rdi\n"
+        "    mov %rbp, %rsi\n"
+        "    sub %rdi, %rsi\n"
+        "    mov $23, %edx\n"
+        "    mov $28, %eax\n"
+        "    syscall\n"
+        "    mov %rsp, %rdi\n"
+        "    mov %r12, %rsi\n"
         "    sub %rsi, %rdi\n"
         "    and $-4096, %rdi\n"
         "    mov $28, %eax\n"
@@ -60,6 +65,7 @@ __asm__(".pushsection .text.program_start,\"ax\",@progbits\n"
         "    and $-16, %rsp\n"
         "    call start_relocate\n"
         "    mov %rbx, %rsp\n"
+        "    xor %ebp, %ebp\n"
         "    xor %edx, %edx\n"
         "    jmp _start\n"
         ".size program_start, . - program_start\n"

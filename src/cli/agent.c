@@ -86,7 +86,6 @@ bool agent_options(struct ask *a, const struct pinfold_option *first)
         return false;
     memcpy(all, first, n * sizeof *all);
     memcpy(all + n, a->policy, a->n_policy * sizeof *all);
-    free(a->policy);
     a->policy = all;
     a->n_policy += n;
     return true;

@@ -8,9 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/json.h"
 #include "client/entry.h"
 #include "project/project.h"
+
+enum { MAX_LISTS = 1 << 30 }; /* of arguments, of which exec takes less */
 
 void complain(const char *format, ...)
 {
@@ -75,7 +78,7 @@ static const char *verb_name(enum verb_id id)
     const struct verb *said = verb_said ? verb_find(verb_said) : NULL;
     if (said && said->id == id)
         return verb_said; /* of several with this id the one on the command line */
-    for (const struct verb *v = verbs; v->name; v++) {
+    for (const struct verb *v = verbs; v->name[0]; v++) {
         if (v->id == id)
             return v->name;
     }
@@ -117,7 +120,7 @@ static const struct pinfold_option_info *find_policy(enum verb_id verb, struct s
 static const char *verb_with(struct str name)
 {
     for (const struct own_flag *f = own_flags; f->name; f++) {
-        for (const struct verb *v = str_is(name, f->name) ? verbs : NULL; v && v->name; v++) {
+        for (const struct verb *v = str_is(name, f->name) ? verbs : NULL; v && v->name[0]; v++) {
             if ((f->verbs & (unsigned)v->id) && verb_has(v->name, f->name))
                 return v->name;
         }
@@ -386,20 +389,31 @@ static bool agents_word(const struct ask *a, const char *word)
     return !find_own(a->verb, name, 0) && !find_policy(a->verb, name);
 }
 
+/* Until the program ends. */
+static bool lists_begin(struct ask *a, size_t argc)
+{
+    struct arena *mem = arena_new_small(MAX_LISTS);
+    if (!mem)
+        return false;
+    a->words = arena_zero(mem, (argc + 1) * sizeof *a->words);
+    a->env = arena_zero(mem, (argc + 16) * sizeof *a->env); /* and TERM, those of a project's shell, the end */
+    a->agents = arena_zero(mem, (argc + 1) * sizeof *a->agents);
+    a->bases = arena_zero(mem, (argc + 2) * sizeof *a->bases);
+    a->copies = arena_zero(mem, (argc + 1) * sizeof *a->copies);
+    a->image.build_args = arena_zero(mem, (argc + 1) * sizeof *a->image.build_args);
+    /* And a workspace, an engine, an image, a prompt; a project's. Who runs a box asks the C library for more of this size, and gets it with this. */
+    const size_t options = argc + 10 + PROJECT_OPTIONS;
+    a->policy =
+        a->verb == VERB_EXEC ? arena_zero(mem, options * sizeof *a->policy) : calloc(options, sizeof *a->policy);
+    return a->policy && !arena_failed(mem);
+}
+
 bool ask_parse(struct ask *a, int argc, char **argv)
 {
     bool command = a->verb == VERB_RUN || a->verb == VERB_EXPLAIN || a->verb == VERB_SHOW_RUN || a->verb == VERB_LEARN;
     char **next = argv;
 
-    a->policy = calloc((size_t)argc + 10 + PROJECT_OPTIONS,
-                       sizeof *a->policy); /* and a workspace, an engine, an image, a prompt; a project's */
-    a->words = calloc((size_t)argc + 1, sizeof *a->words);
-    a->env = calloc((size_t)argc + 16, sizeof *a->env); /* and TERM, those of a project's shell, the end */
-    a->agents = calloc((size_t)argc + 1, sizeof *a->agents);
-    a->bases = calloc((size_t)argc + 2, sizeof *a->bases);
-    a->copies = calloc((size_t)argc + 1, sizeof *a->copies);
-    a->image.build_args = calloc((size_t)argc + 1, sizeof *a->image.build_args);
-    if (!a->image.build_args || !a->policy || !a->words || !a->env || !a->agents || !a->bases || !a->copies) {
+    if (!lists_begin(a, (size_t)argc)) {
         complain("out of memory");
         return false;
     }

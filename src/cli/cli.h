@@ -124,10 +124,11 @@ struct ask {
 
 struct verb {
     enum verb_id id;
-    const char *name, *usage, *sentence;
+    char name[20]; /* no address, and beside the others: looking for one is part of each start */
+    const char *usage, *sentence;
     const char *const *parts; /* if the verb has sub-verbs: "usage", "sentence" ..., NULL; otherwise NULL */
 };
-extern const struct verb verbs[]; /* ended by a NULL name */
+extern const struct verb verbs[]; /* ended by an empty name */
 const struct verb *verb_find(const char *name);
 /* Whether the verb of this name takes an option that the verbs of its kind have. */
 bool verb_has(const char *verb, const char *option);

@@ -123,7 +123,7 @@ static size_t last_word(size_t i)
 
 static void verb_names(void)
 {
-    for (const struct verb *v = verbs; v->name; v++)
+    for (const struct verb *v = verbs; v->name[0]; v++)
         printf(" %s", v->name);
 }
 
@@ -306,7 +306,7 @@ static void bash(void)
            "    [ \"$n\" = 0 ] || [ \"$verb\" != run ] && case $prev in\n");
     all_flags(bash_value, ~0u);
     printf("    esac\n    case $verb in\n");
-    for (const struct verb *v = verbs; v->name; v++) {
+    for (const struct verb *v = verbs; v->name[0]; v++) {
         printf("    %s) words='", v->name);
         of_verb = v->name;
         all_flags(bash_name, v->id);
@@ -320,7 +320,7 @@ static void bash(void)
         const size_t last = last_word(i);
         for (size_t k = 0; k <= last; k++) {
             const char *between = "    ";
-            for (const struct verb *v = verbs; v->name; v++) {
+            for (const struct verb *v = verbs; v->name[0]; v++) {
                 if (!is_of(i, v))
                     continue;
                 printf(k == last ? "%s%s:*" : "%s%s:%zu", between, v->name, k);
@@ -392,7 +392,7 @@ static void zsh(void)
            "    names=(${(f)\"$(pinfold session list --names 2>/dev/null)\"})\n    names=(${^names}:)\n    compadd -S "
            "'' -a names\n    _files\n}\n"
            "_pinfold() {\nlocal -a verbs policy own\nverbs=(\n");
-    for (const struct verb *v = verbs; v->name; v++) {
+    for (const struct verb *v = verbs; v->name[0]; v++) {
         printf("    '%s:", v->name);
         single_quoted(v->sentence);
         printf("'\n");
@@ -400,7 +400,7 @@ static void zsh(void)
     agent_names("    '", ":start this agent in a box'\n");
     printf(")\nif (( CURRENT == 2 )); then _describe verb verbs; return; fi\nlocal verb=$words[2]\n"
            "shift words; (( CURRENT-- ))\ncase $verb in\n");
-    for (const struct verb *v = verbs; v->name; v++) {
+    for (const struct verb *v = verbs; v->name[0]; v++) {
         printf("%s)\nown=(\n", v->name);
         of_verb = v->name;
         all_flags(zsh_option, v->id);
@@ -426,7 +426,7 @@ static void fish_option(const struct flag *f, unsigned only)
 {
     (void)only;
     printf("complete -c pinfold -n '__fish_seen_subcommand_from");
-    for (const struct verb *v = verbs; v->name; v++) {
+    for (const struct verb *v = verbs; v->name[0]; v++) {
         if (f->verbs & v->id && verb_has(v->name, f->name))
             printf(" %s", v->name);
     }
@@ -505,7 +505,7 @@ static void fish(void)
            "    if test \"$line[2]\" = exec\n        set -e words[1]\n    end\n"
            "    set -l line (string join ' ' -- (string escape -- $words) (commandline -ct))\n"
            "    string match -q -- '-*' \"$line\"; or complete -C \"$line\"\nend\n"); /* an option is no command */
-    for (const struct verb *v = verbs; v->name; v++) {
+    for (const struct verb *v = verbs; v->name[0]; v++) {
         printf("complete -c pinfold -f -n __fish_use_subcommand -a %s -d '", v->name);
         fish_text(v->sentence);
         printf("'\n");
@@ -514,7 +514,7 @@ static void fish(void)
     all_flags(fish_option, ~0u);
     for (size_t i = 0; i < N_OF_VERBS; i++) {
         const size_t last = last_word(i);
-        for (const struct verb *v = verbs; v->name; v++) {
+        for (const struct verb *v = verbs; v->name[0]; v++) {
             for (size_t k = 0; is_of(i, v) && k <= last; k++)
                 fish_word(v->name, k, k == last, of_verbs[i].words[k], of_verbs[i].parts);
         }

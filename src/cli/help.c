@@ -88,7 +88,7 @@ static void policy_lines(bool all)
 static void verb_lines(void)
 {
     char left[96];
-    for (const struct verb *v = verbs; v->name; v++) {
+    for (const struct verb *v = verbs; v->name[0]; v++) {
         snprintf(left, sizeof left, "%-10s %s", v->name, v->usage);
         printf("  %-42s %s\n", left, v->sentence);
     }
@@ -120,7 +120,7 @@ int help_print(enum verb_id id, const char *what)
 {
     const struct verb *v = verbs;
     const struct verb *said = verb_said ? verb_find(verb_said) : NULL;
-    while (v->name && v->id != id)
+    while (v->name[0] && v->id != id)
         v++;
     v = said && said->id == id ? said : v; /* of several with this id */
     if (what[0] && !same(what, "all")) {
@@ -129,7 +129,7 @@ int help_print(enum verb_id id, const char *what)
     }
     if (id == VERB_HELP && what[0]) {
         help_all();
-    } else if (id == VERB_HELP || !v->name) {
+    } else if (id == VERB_HELP || !v->name[0]) {
         help_short();
     } else {
         if (v->parts)

@@ -31,7 +31,7 @@ static int unknown_verb(const char *name)
     size_t n = strlen(name);
     unsigned best = n < 3 ? 1 : n < 6 ? 2 : 3; /* farther away is no typing error */
     const char *other = other_verb(str_of(name));
-    for (const struct verb *v = verbs; v->name && !other; v++) {
+    for (const struct verb *v = verbs; v->name[0] && !other; v++) {
         /* Letters that are missing at the end are no distance. */
         unsigned d = n > 1 && strncmp(name, v->name, n) == 0 ? 0 : str_distance(str_of(name), str_of(v->name));
         if (d < best) {

@@ -131,7 +131,7 @@ const struct verb verbs[] = {
     {VERB_COMPLETION, "completion", "bash|zsh|fish", "print completion for a shell", NULL},
     {VERB_VERSION, "version", "", "print the version", NULL},
     {VERB_HELP, "help", "[COMMAND]", "print this help", NULL},
-    {0, NULL, NULL, NULL, NULL}};
+    {0, "", NULL, NULL, NULL}};
 
 const struct own_flag own_flags[] = {
     {0, "policy", "FILE", VERBS_WITH_POLICY,
@@ -332,7 +332,7 @@ const char *verb_said;
 
 const struct verb *verb_find(const char *name)
 {
-    for (const struct verb *v = verbs; v->name; v++) {
+    for (const struct verb *v = verbs; v->name[0]; v++) {
         if (same(v->name, name))
             return v;
     }

@@ -4,7 +4,8 @@
 #include <string.h>
 
 static const struct {
-    const char *name, *text;
+    char name[20]; /* no address: each record of a session is read with them */
+    const char *text;
 } feature_rows[FEATURE_COUNT] = {
 #define X(id, name, text) [FEATURE_##id] = {name, text},
     FEATURES(X)
@@ -24,7 +25,7 @@ const char *feature_text(enum feature f)
 int feature_find(const char *name)
 {
     for (int i = 0; i < FEATURE_COUNT; i++) {
-        if (strcmp(feature_rows[i].name, name) == 0)
+        if (feature_rows[i].name[0] == name[0] && strcmp(feature_rows[i].name, name) == 0)
             return i;
     }
     return -1;

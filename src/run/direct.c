@@ -640,8 +640,10 @@ void pinfold_result_free(struct pinfold_result *r)
     buf_free(&r->json);
     values_free(&r->values);
     pinfold_policy_free(r->policy);
-    r->mem = arena_free(r->mem);
-    free(r);
+    struct arena *mem = r->mem;
+    if (!r->in_mem)
+        free(r);
+    (void)arena_free(mem);
 }
 
 const char *pinfold_result_note(const struct pinfold_result *r)

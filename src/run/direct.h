@@ -62,6 +62,7 @@ struct pinfold_result {
     struct layer_held *layer; /* likewise */
     const char *note;         /* sentences for the person, a line each, in `mem`; or NULL */
     struct arena *mem;        /* of a command in a session: what `terms` says; or NULL */
+    bool in_mem;              /* this object, too */
     /* Made when first asked for: their digests cost more than a start may. */
     struct buf json;
     struct values values;

@@ -1,22 +1,20 @@
 /* A session as the library hands it out: its name, its record, its limits. */
 #include "session/session.h"
-#include <stdlib.h>
 #include "base/fd.h"
 #include "backends/engine.h"
 #include "sys/process.h"
 
 struct pinfold_session *session_object(const char *name, const char *scope, struct err *e)
 {
-    struct pinfold_session *s = calloc(1, sizeof *s);
-    if (s) {
-        s->files = s->soon = -1;
-        s->mem = arena_new(MAX_SESSION_ARENA);
-    }
-    if (!s || !s->mem) {
-        free(s);
+    struct arena *mem = arena_new_small(MAX_SESSION_ARENA);
+    struct pinfold_session *s = mem ? arena_zero(mem, sizeof *s) : NULL;
+    if (!s) {
+        (void)arena_free(mem);
         (void)err_sys(e, ERR_SYSTEM, ENOMEM, "cannot find the session");
         return NULL;
     }
+    s->files = s->soon = -1;
+    s->mem = mem;
     if (place_named(name, scope, s->mem, &s->place, e) < 0) {
         pinfold_session_free(s);
         return NULL;
@@ -30,8 +28,7 @@ void pinfold_session_free(struct pinfold_session *s)
         return;
     s->files = close_fd(s->files);
     s->soon = close_fd(s->soon);
-    s->mem = arena_free(s->mem);
-    free(s);
+    (void)arena_free(s->mem); /* and s with it */
 }
 
 void session_seen(const struct pinfold_session *s, int *ret_pid, bool *ret_no_mounts)

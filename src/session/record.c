@@ -247,9 +247,10 @@ int record_write(const struct session_place *p, const struct record *r, struct e
 
 static void take_enforced(struct record *r, struct str value, struct arena *mem)
 {
-    char name[64];
+    char name[64] = "";
     struct str rest = value, head = str_until(&rest, ' ');
-    snprintf(name, sizeof name, "%.*s", (int)(head.n < sizeof name ? head.n : sizeof name - 1), head.p);
+    if (head.n < sizeof name)
+        memcpy(name, head.p, head.n);
     int what = feature_find(name);
     struct enforcement *f = what < 0 ? NULL : arena_push(mem, &r->enforced, &r->n_enforced, sizeof *f);
     if (f)
@@ -284,6 +285,10 @@ static void take_kept(struct record *r, struct str value, struct arena *mem)
 
 static void take_line(struct record *r, struct str key, struct str value, struct arena *mem)
 {
+    if (str_is(key, "enforced")) { /* every second line */
+        take_enforced(r, value, mem);
+        return;
+    }
 #define X(member, k)                                                                                                   \
     if (str_is(key, k))                                                                                                \
         r->member = unescaped(mem, value);
@@ -299,8 +304,6 @@ static void take_line(struct record *r, struct str key, struct str value, struct
         r->member = (unsigned)strtoul(value.p, NULL, 10) & 0x7fffffff;
     SMALLS(X)
 #undef X
-    if (str_is(key, "enforced"))
-        take_enforced(r, value, mem);
     if (str_is(key, "kept"))
         take_kept(r, value, mem);
     if (str_is(key, "asked") || str_is(key, "asked_variable"))

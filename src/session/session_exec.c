@@ -71,7 +71,8 @@ static int send_command(void *ctx, const int stdio[3], bool tty, unsigned rows, 
                         int *ret_socket, struct err *e)
 {
     const struct sending *s = ctx;
-    auto_buf struct buf image = BUF(JOB_MAX_BYTES + 1);
+    char most[1024]; /* as a rule */
+    auto_buf struct buf image = BUF_LENT(most, JOB_MAX_BYTES + 1);
     struct err ignored = {0};
     auto_fd int fd = -1;
     int own[3], r = exec_image(s->o, job_flags(tty, stdio), rows, columns, umask, &image, e);
@@ -169,19 +170,19 @@ static bool take_terms(const struct pinfold_session *s, const struct limits *lim
 
 static struct pinfold_result *result_of(const struct pinfold_session *s, const struct pinfold_exec_options *o)
 {
-    struct pinfold_result *result = calloc(1, sizeof *result);
-    struct arena *mem = result ? arena_new_small(1u << 20) : NULL;
+    struct arena *mem = arena_new_small(MAX_SAID);
+    struct pinfold_result *result = mem ? arena_zero(mem, sizeof *result) : NULL;
     struct limits limits = s->limits;
     if (o->timeout_ms)
         limits.timeout = (struct limit){.value = o->timeout_ms, .asked = true, .origin = 1};
     limits.memory = (struct limit){.value = o->memory_max ? o->memory_max : LIMIT_NONE, .origin = 1};
     limits.processes = (struct limit){.value = o->processes_max ? o->processes_max : LIMIT_NONE, .origin = 1};
-    if (!mem || !take_terms(s, &limits, mem, &result->terms)) {
+    if (!result || !take_terms(s, &limits, mem, &result->terms)) {
         arena_free(mem);
-        free(result);
         return NULL;
     }
     result->mem = mem;
+    result->in_mem = true;
     result->captured = o->capture != 0;
     result->json = BUF(MAX_ANSWER_TEXT);
     result->values = VALUES(MAX_REPORT);
@@ -251,26 +252,26 @@ static const char *notes_of(struct pinfold_result *result, const struct pinfold_
 int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_options *options,
                  struct pinfold_result **ret, struct pinfold_error *error)
 {
-    auto_arena struct arena *mem = arena_new(MAX_SAID);
     struct pinfold_exec_options o;
     struct err e = {0};
     auto_fd int null = -1;
     int stdio[3];
-    int r = mem ? take_options(&o, sizeof o, options, options ? options->size : 0, &e)
-                : err_sys(&e, ERR_SYSTEM, ENOMEM, "exec");
+    int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
     if (r == 0)
         r = check_exec(&o, &e);
     if (r == 0)
         r = replaced_workspace(session, o.cwd, NULL, &e);
-    if (r == 0)
-        r = inside_options(session, &o, mem, &e);
-    if (r == 0)
-        r = stdio_of((const int[3]){o.stdin_fd, o.stdout_fd, o.stderr_fd}, o.use_fds != 0, &null, stdio, &e);
     struct pinfold_result *result = r == 0 ? result_of(session, &o) : NULL;
     if (r == 0 && !result)
         r = err_sys(&e, ERR_SYSTEM, ENOMEM, "exec");
-    if (r < 0 || !result)
+    if (r == 0 && result)
+        r = inside_options(session, &o, result->mem, &e);
+    if (r == 0)
+        r = stdio_of((const int[3]){o.stdin_fd, o.stdout_fd, o.stderr_fd}, o.use_fds != 0, &null, stdio, &e);
+    if (r < 0 || !result) {
+        pinfold_result_free(result);
         return tell(error, &e, r);
+    }
     struct sending sending = {session, &o};
     struct box_exec x = {.command = {.stdio = {stdio[0], stdio[1], stdio[2]},
                                      .capture = o.capture != 0,
@@ -299,7 +300,7 @@ int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_opti
     if (r == 0)
         replaced_left(session->record.hidden_once, &result->box);
     if (r == 0)
-        r = take_session_end(session, &result->box, o.shell != NULL, mem, &e);
+        r = take_session_end(session, &result->box, o.shell != NULL, result->mem, &e);
     if (r < 0) {
         pinfold_result_free(result);
         return tell(error, &e, r);

@@ -37,6 +37,30 @@ static void buffer_formats(void **state)
     free(taken);
 }
 
+/* Within what was lent, and beyond. */
+static void buffer_begins_in_lent_memory(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < 100; n++) {
+        char lent[32], expected[100] = "";
+        memset(lent, 'l', sizeof lent);
+        struct buf b = BUF_LENT(lent, 90), c = BUF_LENT(lent, 90);
+        assert_string_equal(buf_cstr(&b), "");
+        for (size_t i = 0; i < n; i++) {
+            expected[i] = (char)('a' + i % 26);
+            buf_char(&b, expected[i]);
+        }
+        expected[n < 90 ? n : 90] = 0;
+        assert_string_equal(buf_cstr(&b), expected);
+        assert_true((n < sizeof lent) == (n == 0 || b.p == lent));
+        char *taken = buf_take(&b);
+        assert_true(n <= 90 ? taken && taken != lent && strcmp(taken, expected) == 0 : !taken);
+        free(taken);
+        buf_text(&c, "more than was lent, so that it is elsewhere");
+        buf_free(&c);
+    }
+}
+
 static void arena_zeroes_grows_and_has_a_ceiling(void **state)
 {
     (void)state;
@@ -82,7 +106,7 @@ static void arena_keeps_one_object(void **state)
     arena_free(a);
 }
 
-/* The first block of a small arena is the heap's, whose pages hold more than it. */
+/* The first block of a small arena is static or the heap's, whose pages hold more than it. */
 static void small_arenas_are_arenas(void **state)
 {
     enum { OBJECT = 3000 };
@@ -118,6 +142,35 @@ static void small_arenas_are_arenas(void **state)
     assert_null(arena_zero(a, 2000));
     assert_true(arena_failed(a));
     arena_free(a);
+}
+
+/* Some in static rooms, the rest not; what comes next is zeroed, and nobody's. */
+static void small_arenas_are_apart(void **state)
+{
+    enum { MANY = 7, BYTES = 4000 };
+    (void)state;
+    for (int round = 0; round < 5; round++) {
+        struct arena *a[MANY];
+        char *p[MANY];
+        for (int i = 0; i < MANY; i++) {
+            a[i] = arena_new_small(1 << 20);
+            p[i] = arena_zero(a[i], BYTES);
+            assert_non_null(p[i]);
+            for (int k = 0; k < BYTES; k++)
+                assert_int_equal(p[i][k], 0);
+            memset(p[i], i + 1, BYTES);
+            if (i == round) { /* one that ends among others */
+                if (round % 2)
+                    arena_keep(a[i], NULL, 0);
+                a[i] = arena_free(a[i]);
+            }
+        }
+        for (int i = 0; i < MANY; i++) {
+            for (int k = 0; a[i] && k < BYTES; k++)
+                assert_int_equal(p[i][k], i + 1);
+            arena_free(a[i]);
+        }
+    }
 }
 
 static void arenas_come_zeroed_again(void **state)
@@ -317,9 +370,11 @@ int main(void)
         cmocka_unit_test(distance_counts_edits_and_swaps),
         cmocka_unit_test(buffer_stops_at_its_ceiling_and_says_so),
         cmocka_unit_test(buffer_formats),
+        cmocka_unit_test(buffer_begins_in_lent_memory),
         cmocka_unit_test(arena_zeroes_grows_and_has_a_ceiling),
         cmocka_unit_test(arena_keeps_one_object),
         cmocka_unit_test(small_arenas_are_arenas),
+        cmocka_unit_test(small_arenas_are_apart),
         cmocka_unit_test(arenas_come_zeroed_again),
         cmocka_unit_test(errors_gain_context),
         cmocka_unit_test(json_is_json_whatever_the_bytes),

@@ -26,7 +26,6 @@ static bool grow(struct ask *a, size_t more)
     if (!env)
         return false;
     memcpy(env, a->env, a->n_env * sizeof *env);
-    free(a->env);
     a->env = env;
     return true;
 }

@@ -146,7 +146,6 @@ static bool take_up(struct ask *a, const char *name, const struct pinfold_value 
         put_before(&line, a->policy[i].name, same(a->policy[i].name, "env") ? variable : value);
         all[n++] = a->policy[i];
     }
-    free(a->policy);
     a->policy = all;
     a->n_policy = n;
     if (a->quiet)
