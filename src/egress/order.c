@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "egress/conn.h"
+#include "egress/parts.h"
 
 static struct egress_ask live; /* the present state; world.ask */
 static void *rules, *hosts;    /* received by orders, owned */
