@@ -8,8 +8,8 @@
 #     PINFOLD_HOST_BUILD build-host/        PINFOLD_SCRATCH     an empty directory of its own, removed afterwards
 #     PINFOLD_TEST_USER  an ordinary user that root's suites run things as; empty when not root
 #     PINFOLD_MUST_RUN   1: a skip that tests/expected-skips does not name is a failure
-# tests/suites is the table of the suites. They run four at a time where the machine has two processors, but for those that
-# measure ("alone"), and each once.
+# tests/suites is the table of the suites. They run four at a time where the machine has two processors, and beside these one of
+# those that mostly wait ("wait"); those that measure ("alone") run last. Each runs once.
 #
 # PINFOLD_NO_APT=1 installs nothing, PINFOLD_NO_BUILD=1 builds nothing; PINFOLD_TEST_SUITES is another table; PINFOLD_TEST_ROWS are
 # regular expressions, for suites that take them.
@@ -201,30 +201,46 @@ limit=1500 # seconds until a suite that hangs is ended
 lanes=$(($(nproc) + 2)) # most suites wait for something half of their time
 [ "$lanes" -gt 4 ] && lanes=4
 
+declare -A running=([pair]=0 [wait]=0 [alone]=0)
 reap_one() {
-    local pid name budget
+    local pid name budget where
     wait -n "${!pids[@]}"
     for pid in "${!pids[@]}"; do
         if ! kill -0 "$pid" 2>/dev/null; then
-            read -r name budget <<<"${pids[$pid]}"
+            read -r name budget where <<<"${pids[$pid]}"
             unset "pids[$pid]"
+            running[$where]=$((running[$where] - 1))
             report "$name" "$budget"
         fi
     done
 }
 
-for lane in pair alone; do
-    slots=$lanes
-    [ "$lane" = alone ] && slots=1
-    while read -r name budget where when _ program; do
-        if [ "$where" != "$lane" ] || ! is_wanted "$name" "$when"; then continue; fi
-        while [ "${#pids[@]}" -ge "$slots" ]; do reap_one; done
+# Starts the next suites of a lane as long as it has room; what is left of them stays in `queue`.
+declare -A queue=()
+start_some() { # lane, how many at a time
+    local line name budget program
+    while [ -n "${queue[$1]-}" ] && [ "${running[$1]}" -lt "$2" ]; do
+        line=${queue[$1]%%$'\n'*}
+        queue[$1]=${queue[$1]#*$'\n'}
+        read -r name budget _ _ _ program <<<"$line"
         # shellcheck disable=SC2086 # a program and its words
         run_suite "$name" $program ${PINFOLD_TEST_ROWS-} &
-        pids[$!]="$name $budget"
-    done < <(suites)
-    while [ "${#pids[@]}" -gt 0 ]; do reap_one; done
-done
+        pids[$!]="$name $budget $1"
+        running[$1]=$((running[$1] + 1))
+    done
+}
+
+while read -r line; do
+    read -r name _ where when _ <<<"$line"
+    [ -n "${running[$where]-}" ] || die "$table: suite '$name': '$where' is no lane"
+    if is_wanted "$name" "$when"; then queue[$where]+=$line$'\n'; fi
+done < <(suites)
+while
+    start_some pair "$lanes"
+    start_some wait 1
+    [ "${#pids[@]}" -gt 0 ] || start_some alone 1
+    [ "${#pids[@]}" -gt 0 ]
+do reap_one; done
 
 echo "all in $((SECONDS - started)) s"
 if [ "$failed_all" != 0 ]; then

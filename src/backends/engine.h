@@ -32,8 +32,8 @@ struct start_request {
        need it. */
     const struct span *spare;
     size_t n_spare;
-    /* bits (1 << number) of signals that have their default disposition; the rest gets it in the builder */
-    uint32_t at_default;
+    /* bits (1 << number) of signals that the caller does not ignore; the others get their default disposition in the builder */
+    uint32_t not_ignored;
     /* the starting thread outlives the box: PR_SET_PDEATHSIG may be used in addition to EOF */
     bool parent_death_signal;
 };
@@ -81,7 +81,7 @@ struct tool_ask {
 struct engine {
     const char *name;
     const char *program; /* name of the program in PATH; NULL: the engine is no other program */
-    const char *package; /* its Debian package, or NULL */
+    const char *package; /* its Debian package, as after `apt install`, or NULL */
     bool images;         /* its boxes have the files of an image (policy->image) instead of the host's */
     /*
      * Fills in what this engine can and cannot do here. Cheap (microseconds); starts no process unless `thorough`. The

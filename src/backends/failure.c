@@ -39,7 +39,10 @@ static const char *place_name(uint32_t where)
     }
 }
 
-/* A user namespace without capabilities: AppArmor's restriction permits creating it and then refuses its use. */
+/*
+ * A user namespace that grants nothing, or not enough: AppArmor's restriction permits creating it and then refuses its use, and a profile
+ * that confines this process refuses what changes mounts, with EACCES.
+ */
 static bool namespace_refused(const struct plan *p, uint32_t where, int no)
 {
     if (where == WHERE_NET)
@@ -52,8 +55,7 @@ static bool namespace_refused(const struct plan *p, uint32_t where, int no)
         return true;
     if (where >= p->image->n_steps)
         return false;
-    const uint8_t kind = plan_steps(p->image)[where].kind;
-    return kind == STEP_ROOT || kind == STEP_ROOT_EMPTY || kind == STEP_ENTER || kind == STEP_PROC;
+    return plan_steps(p->image)[where].kind <= STEP_MQUEUE; /* what makes the tree */
 }
 
 /* Whether a name finds files in capitals and small letters there (FAT, exFAT; ext4 and others, chattr +F). */

@@ -33,7 +33,7 @@ struct arena {
  * much as getting eight pages at once. They are zeroed, and no part is handed out twice.
  */
 enum {
-    BLOCK_BYTES = 128 << 10,
+    BLOCK_BYTES = 256 << 10,
     STEP_BYTES = 16 << 10,
     MORE_BYTES = 56 << 10,
     LARGE_BYTES = 32 << 10,

@@ -49,6 +49,14 @@ bool utf8_valid(struct str s)
     return true;
 }
 
+bool utf8_is_text(struct str s)
+{
+    size_t escaped = 0;
+    for (size_t i = 0; i < s.n; i++)
+        escaped += (unsigned char)s.p[i] < ' ' && s.p[i] != '\n' && s.p[i] != '\r' && s.p[i] != '\t';
+    return escaped <= s.n / 5 * 2 && utf8_valid(s);
+}
+
 /* U+0080 to U+009F are control characters as well (ECMA-48). */
 static bool is_control(struct str s, size_t n)
 {

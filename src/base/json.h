@@ -57,6 +57,9 @@ static inline void json_text_or_null(struct json *j, const char *name, const cha
 void json_base64(struct json *j, const char *name, struct str bytes);
 /* Whether all of `s` is valid UTF-8 (RFC 3629: no surrogates, no overlong forms). */
 bool utf8_valid(struct str s);
+/* The same, and read as text by somebody: of control characters, each of which takes six bytes in JSON, colours have a
+   quarter at most, UTF-16 a half. */
+bool utf8_is_text(struct str s);
 /* Appends `s` so that a terminal shows it and obeys nothing: control characters (C0, DEL, C1) and invalid UTF-8 as
    \xNN. */
 void utf8_safe(struct buf *out, struct str s);

@@ -20,6 +20,15 @@ static inline struct str str_of(const char *s)
 {
     return (struct str){s, s ? strlen(s) : 0};
 }
+/* The text with a NUL behind it; false, and nothing is copied, if `to` has no room for both. */
+static inline bool str_copy(struct str s, char *to, size_t room)
+{
+    if (s.n >= room)
+        return false;
+    memcpy(to, s.p, s.n);
+    to[s.n] = 0;
+    return true;
+}
 static inline bool str_eq(struct str a, struct str b)
 {
     return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);

@@ -100,7 +100,7 @@ static bool is_flag_of(const struct own_flag *f, enum verb_id verb)
 static const struct own_flag *find_own(enum verb_id verb, struct str name, char letter)
 {
     for (const struct own_flag *f = own_flags; f->name; f++) {
-        if (is_flag_of(f, verb) && (letter ? f->letter == letter : str_is(name, f->name)))
+        if ((letter ? f->letter == letter : str_is(name, f->name)) && is_flag_of(f, verb))
             return f;
     }
     return NULL;

@@ -184,7 +184,7 @@ static void check_engine(struct doctor_report *r, const struct engine *engine)
     if (!found) {
         check(r, CHECK_ABSENT, name,
               arena_printf(r->mem, "%s is not installed (only needed when asked for)", engine->program),
-              engine->package ? arena_printf(r->mem, "apt install %s", engine->package) : NULL);
+              engine->package ? arena_printf(r->mem, "Debian: apt install %s", engine->package) : NULL);
         return;
     }
     if (engine->images) {

@@ -23,6 +23,8 @@ static const struct {
                     {"id_dsa", "", ANYTHING, "private key"},
                     {"id_ecdsa*", "", ANYTHING, "private key"},
                     {"id_ed25519*", "", ANYTHING, "private key"},
+                    {"id_mldsa*", "", ANYTHING, "private key"},
+                    {"id_xmss", "", ANYTHING, "private key"},
                     {"*.pem", "", PRIVATE_KEY, "private key"},
                     {"*.key", "", PRIVATE_KEY, "private key"},
                     {"*.ovpn", "", PRIVATE_KEY, "private key"},

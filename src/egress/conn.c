@@ -210,6 +210,11 @@ void conn_ready(struct conn *c, bool client_side, uint32_t events)
         conn_reset(c);
         return;
     }
+    if (c->stage == STAGE_LEAVING) {
+        if (refuse_drop(c))
+            source_again(&c->client);
+        return;
+    }
     struct wake_source *s = client_side ? &c->client : &c->server;
     enum left left = LEFT_NOTHING;
     if (!client_side && c->stage == STAGE_DIAL) {
@@ -242,6 +247,10 @@ void conn_late(struct conn *c)
 {
     if (c->stage == STAGE_HELD) {
         refuse_held(c);
+        return;
+    }
+    if (c->stage == STAGE_LEAVING) {
+        conn_end(c);
         return;
     }
     if (c->stage == STAGE_ASK) {

@@ -20,6 +20,8 @@ enum {
     HANDSHAKE_MS = 10000,    /* from accept to a judged destination: disconnects slow clients */
     HOLD_MS = 5000,          /* longest time that a refusal waits until pinfold has identified the client */
     UNHEARD_MS = 1000,       /* after that, how long to wait for client data before the reset */
+    LEAVING_MS = 2000,       /* how long what a client sends after the proxy's last answer is read and dropped */
+    DROPS = 4,               /* reads of it at once */
     HOLDS = 512,             /* refusals of one box that wait at all */
     REFUSED_MS = 2000,       /* how long a "no" is remembered: programs try all addresses of a name in turn */
     ASK_SLACK_MS = 10000,    /* pinfold times questions itself; this is a fallback */
@@ -71,7 +73,8 @@ enum conn_stage {
     STAGE_PARENT,  /* the caller's own proxy was asked to connect */
     STAGE_OPEN,    /* data flows, perhaps still inspected */
     STAGE_HELD,    /* refused, but pinfold identifies the client first */
-    STAGE_UNHEARD  /* refused, to be reset at the client's first data */
+    STAGE_UNHEARD, /* refused, to be reset at the client's first data */
+    STAGE_LEAVING  /* refused in words; what the client still sends is dropped */
 };
 /* What is still inspected in the client's data. */
 enum watch {
@@ -108,6 +111,7 @@ struct conn {
     uint8_t stage, watch, how, socks_version;
     bool client_eof, server_eof, client_shut, server_shut, dead;
     bool literal;    /* the client named an address: judged by address rules */
+    bool unanswered; /* the last lookup: no server has answered */
     bool bulk[2];    /* from the server, from the client: the last read was large */
     bool upgrade;    /* an Upgrade was requested; the server's answer decides */
     bool retried;    /* WATCH_TLS_AGAIN: the server sent a HelloRetryRequest */
@@ -147,6 +151,7 @@ struct lookup { /* one DNS lookup for one connection */
     uint16_t id;
     uint8_t server, attempt, search, type; /* DNS_A then DNS_AAAA */
     uint8_t n;
+    bool alone, failed; /* only this type, of the name as it is; no usable answer came */
     struct host_addr found[MAX_ADDRESSES];
 };
 
@@ -256,6 +261,7 @@ void dns_conn_ready(struct wake_source *s);
    now or later; n 0: none */
 typedef void resolved_fn(struct conn *c, const struct host_addr *addrs, unsigned n);
 void lookup_start(struct conn *c, const char *name, resolved_fn *resolved);
+void lookup_only(struct conn *c, const char *name, resolved_fn *resolved); /* its IPv6 addresses, from a server */
 void lookup_ready(struct lookup *l);
 void lookup_late(struct lookup *l);
 void lookup_cancel(struct lookup *l);

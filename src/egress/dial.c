@@ -63,10 +63,49 @@ static void dialled(struct conn *c)
         opened(c);
 }
 
+static void prefixes_come(struct conn *c, const struct host_addr *addrs, unsigned n)
+{
+    nat64_learn(addrs, n, !c->unanswered);
+    dial_next(c);
+}
+
+/* Asks the resolver for prefixes of NAT64 before the first connection to an IPv6 address; dial_next() comes again then. */
+static bool asks_first(struct conn *c, const struct host_addr *a)
+{
+    bool answered;
+    if (!a->v6 || c->parent || c->how >= HOW_REACH || nat64_is_asked(&answered) || judge_named_alone(c, a))
+        return false;
+    c->stage = STAGE_RESOLVE;
+    conn_deadline(c, world.now + HANDSHAKE_MS);
+    lookup_only(c, "ipv4only.arpa", prefixes_come);
+    return true;
+}
+
+/* Judges an address again, by what is known of prefixes now. NULL: it is connected to. */
+static const char *forbids(struct conn *c, const struct host_addr *a)
+{
+    bool answered;
+    if (!a->v6 || c->parent || c->how >= HOW_REACH || judge_named_alone(c, a))
+        return NULL;
+    (void)nat64_is_asked(&answered);
+    return answered ? judge_address(c, a)
+                    : EGRESS_AT_UNKNOWN ": allow that very address, or let the resolver answer for ipv4only.arpa";
+}
+
 void dial_next(struct conn *c)
 {
+    const struct host_addr *bad = NULL;
+    const char *why = NULL;
     while (c->at_addr < c->n_addrs) {
         struct sockaddr_storage to;
+        if (asks_first(c, &c->addrs[c->at_addr]))
+            return;
+        const char *no = forbids(c, &c->addrs[c->at_addr]);
+        if (no) {
+            why = no;
+            bad = &c->addrs[c->at_addr++];
+            continue;
+        }
         socklen_t n = sockaddr_of(&c->addrs[c->at_addr++], c->parent ? c->parent->port : c->port, &to);
         int fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
@@ -88,7 +127,10 @@ void dial_next(struct conn *c)
             dialled(c);
         return;
     }
-    not_reached(c);
+    if (bad && !c->no)
+        refuse_as(c, EGRESS_DENIED, REFUSED_BY_RULE, c->host, bad, why, why);
+    else
+        not_reached(c);
 }
 
 void dial_ready(struct conn *c)

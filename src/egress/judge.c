@@ -61,7 +61,7 @@ static bool own_address(const struct host_addr *a)
 static bool leads_here(const struct host_addr *a)
 {
     struct host_addr inner;
-    return own_address(a) || (addr_embedded(a, &inner) && own_address(&inner));
+    return own_address(a) || ((addr_embedded(a, &inner) || nat64_inner(a, &inner)) && own_address(&inner));
 }
 
 const char *judge_address(struct conn *c, const struct host_addr *a)
@@ -69,10 +69,12 @@ const char *judge_address(struct conn *c, const struct host_addr *a)
     bool exact, named = address_rule(a, c->port, &exact);
     if (c->asked && c->literal) /* the answer was for this address */
         exact = named = true;
-    enum addr_class class = addr_classify(a);
+    struct host_addr inner;
+    const bool behind = nat64_inner(a, &inner);
+    enum addr_class class = addr_classify(behind ? &inner : a);
     uint32_t rule;
 
-    if (address_denied(a, c->port, &rule)) {
+    if (address_denied(a, c->port, &rule) || (behind && address_denied(&inner, c->port, &rule))) {
         c->rule = rule;
         return "is at a denied address";
     }
@@ -98,6 +100,16 @@ const char *judge_address(struct conn *c, const struct host_addr *a)
     if (!exact && leads_here(a))
         return EGRESS_AT_OWN ": allow that very address to permit it";
     return NULL;
+}
+
+bool judge_named_alone(struct conn *c, const struct host_addr *a)
+{
+    bool exact;
+    for (size_t i = 0; i < world.ask->n_rules; i++)
+        if (world.ask->rules[i].verb == RULE_DENY && world.ask->rules[i].match == MATCH_NET)
+            return false;
+    (void)address_rule(a, c->port, &exact);
+    return exact || (c->asked && c->literal);
 }
 
 enum host_decision judge_host(struct conn *c, const struct host *h)

@@ -67,6 +67,7 @@ static void take_text(const struct egress_order *o, void *p)
         return;
     memset(world.cache, 0, sizeof world.cache);
     if (o->kind == ORDER_RESOLV) {
+        nat64_forget();
         resolv_parse(text, &live.resolver);
         free(p);
         return;

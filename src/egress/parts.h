@@ -47,6 +47,7 @@ void relay_settle(struct conn *c);
 /* refuse.c */
 enum refusal { REFUSED_BY_RULE, REFUSED_NO_ADDRESS, REFUSED_BY_SERVER, REFUSED_WITHOUT_WORDS };
 void refuse_saying(struct conn *c, const char *bytes, size_t n); /* sends the client's last data, then closes orderly */
+bool refuse_drop(struct conn *c);                                /* of such a client; true: there is more to read */
 void refuse_http(struct conn *c, const char *status, const char *reason);
 /* Refuses at once in the client's protocol, without reporting it. */
 void refuse_now(struct conn *c, enum refusal why, const char *reason);
@@ -66,6 +67,14 @@ void refuse_held(struct conn *c); /* carries out a refusal that waited */
 enum host_decision judge_host(struct conn *c, const struct host *h); /* c->rule is the rule that decided */
 /* Checks the address to connect to, whatever name led to it. NULL: allowed; otherwise the reason. */
 const char *judge_address(struct conn *c, const struct host_addr *a);
+/* A rule, or an answer, is about this very address, and none denies addresses: what lies behind it does not matter. */
+bool judge_named_alone(struct conn *c, const struct host_addr *a);
+/* names/nat64.c */
+/* The IPv4 address that it stands for by a prefix of this network. */
+bool nat64_inner(const struct host_addr *a, struct host_addr *ret);
+void nat64_forget(void);                 /* the network, or its resolver, is another */
+bool nat64_is_asked(bool *ret_answered); /* a while ago at most; its prefixes are known */
+void nat64_learn(const struct host_addr *addrs, unsigned n, bool answered); /* of ipv4only.arpa */
 /* A name given inside a connection that was made to an address must itself be allowed. */
 bool judge_inner(struct conn *c, const struct host *h);
 /* Whether a rule permits any protocol, not only that of the port. */

@@ -7,20 +7,48 @@
  * connection, because they check for errors only after sending. Node's fetch() then waits for nothing, and the program
  * exits with status 0 and no message.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include "egress/parts.h"
 
+/* Clients that send nothing, or do not end, must not keep others out. */
+static bool is_scarce(void)
+{
+    return world.n_conns > world.max_conns / 2;
+}
+
+bool refuse_drop(struct conn *c)
+{
+    ssize_t n = 1;
+    for (int i = 0; n > 0 && i < DROPS; i++)
+        n = recv(c->client.fd, world.buffer, sizeof world.buffer, MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        conn_end(c);
+    return n > 0;
+}
+
+/* Closed with bytes unread, or while the client still sends, the kernel would reset the connection and the client lose
+   the answer: what it sends is dropped until it ends, or for a moment (RFC 9112, 9.6). */
 void refuse_saying(struct conn *c, const char *bytes, size_t n)
 {
-    char sink[4096];
     (void)send(c->client.fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
     (void)shutdown(c->client.fd, SHUT_WR);
-    while (recv(c->client.fd, sink, sizeof sink, MSG_DONTWAIT) > 0) /* unread data would turn the close into a reset */
-        ;
-    conn_end(c);
+    c->stage = STAGE_LEAVING;
+    c->ticket = 0;
+    source_close(&c->server);
+    source_rest(&c->client);
+    const bool more = refuse_drop(c);
+    if (c->dead)
+        return;
+    if (is_scarce() || !source_arm(&c->client, EPOLLIN))
+        conn_end(c);
+    else
+        conn_deadline(c, world.now + LEAVING_MS);
+    if (more && !c->dead)
+        source_again(&c->client);
 }
 
 void refuse_http(struct conn *c, const char *status, const char *reason)
@@ -35,12 +63,11 @@ void refuse_http(struct conn *c, const char *status, const char *reason)
 
 static void reset_when_heard(struct conn *c)
 {
-    bool scarce = world.n_conns > world.max_conns / 2; /* clients that send nothing must not keep others out */
     c->stage = STAGE_UNHEARD;
     c->ticket = 0;
     source_rest(&c->server);
     source_rest(&c->client);
-    if (c->first.n || scarce || !source_arm(&c->client, EPOLLIN))
+    if (c->first.n || is_scarce() || !source_arm(&c->client, EPOLLIN))
         conn_reset(c);
     else
         conn_deadline(c, world.now + UNHEARD_MS);

@@ -108,7 +108,7 @@ static bool holds_client(const struct conn *c)
 
 void relay_settle(struct conn *c)
 {
-    if (c->dead)
+    if (c->dead || c->stage == STAGE_LEAVING)
         return;
     if (c->stage == STAGE_HELLO && c->client_eof && !c->to_client.n) {
         conn_end(c);

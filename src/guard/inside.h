@@ -381,6 +381,11 @@ void ptrace_hide(struct guard *g, bool hide);
 bool mount_ours(struct guard *g, uint64_t id);
 void mounts_drop(struct guard *g); /* in a forked worker, which reads its own list */
 
+/* Opens what the guard's own `fd` refers to once more, or gives it (one without a name, too: open(2)) another name. */
+int own_reopen(const struct guard *g, int fd, int flags);
+int own_link(const struct guard *g, int fd, int dir, const char *name);
+int task_of(const struct guard *g, pid_t tid); /* its directory in /proc, O_PATH */
+
 /* resolve.c */
 /* Opens an absolute path in the box ("" is the root), over no link. */
 int open_in_box(struct str path, int flags);

@@ -79,10 +79,13 @@ static bool is_layered(const struct rule *decider)
 
 struct str rules_root(const struct rules *r, struct str path)
 {
-    const struct rule *decider = rules_decider(r, path);
-    if (is_kept(decider))
-        return decider->path;
-    const struct rule *root = NULL;
+    bool kept = false; /* thousands of rules may decide, but few trees are kept */
+    for (size_t i = 0; !kept && i < r->n_private; i++)
+        kept = is_kept(&r->private_trees[i]) && path_in(path, r->private_trees[i].path);
+    const struct rule *root = kept ? rules_decider(r, path) : NULL;
+    if (kept && is_kept(root))
+        return root->path;
+    root = NULL;
     for (size_t i = 0; i < r->n_roots; i++)
         if ((!root || r->roots[i].path.n > root->path.n) && path_in(path, r->roots[i].path))
             root = &r->roots[i];

@@ -79,7 +79,7 @@ static int run(struct server *s, const struct carrier *c)
 {
     while (!s->loop.done) {
         uint64_t now = loop_now();
-        int wait = c->http ? http_tick(c->http, now) : peer_tick(pipe_peer(c->pipe), now);
+        int wait = c->http ? http_tick(c->http, now) : pipe_tick(c->pipe, now);
         int asks = asker_tick(&s->asker, now);
         wait = wait < 0 || (asks >= 0 && asks < wait) ? asks : wait;
         int idle = work_idle(s->work, now);

@@ -3,13 +3,18 @@
  * unforeseen variable may hold a secret or name a program.
  */
 #include "plan/make.h"
+#include "policy/text/table.h"
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+/* What `found` knows of texts. */
+enum { OF_VARIABLE /* its place in `at` */, OF_NAME, OF_PREFIX /* of a pattern; their rules in the policy */ };
+
 struct variables {
     struct making *m;
-    const char **at; /* "NAME=value" */
-    size_t n;
+    const char **at; /* "NAME=value"; NULL: taken out */
+    size_t n, longest /* prefix of a pattern, and one */;
+    struct table found; /* a policy may have thousands of rules */
 };
 
 static size_t name_length(const char *entry)
@@ -19,19 +24,22 @@ static size_t name_length(const char *entry)
 
 static const char **find(const struct variables *v, const char *name, size_t n)
 {
-    for (size_t i = 0; i < v->n; i++) {
-        if (name_length(v->at[i]) == n && memcmp(v->at[i], name, n) == 0)
-            return &v->at[i];
-    }
-    return NULL;
+    const uint32_t *i = table_find(&v->found, OF_VARIABLE, (struct str){name, n});
+    return i && v->at[*i] ? &v->at[*i] : NULL;
 }
 
 /* Puts "NAME=value" in place of an existing entry of that name, or at the end. */
 static int put(struct variables *v, const char *entry)
 {
-    const char **at = entry ? find(v, entry, name_length(entry)) : NULL;
-    if (entry && !at)
-        at = arena_push(v->m->mem, &v->at, &v->n, sizeof *at);
+    const size_t n = entry ? name_length(entry) : 0;
+    const char **at = entry ? find(v, entry, n) : NULL;
+    if (entry && !at) {
+        bool new;
+        uint32_t *place = table_put(&v->found, OF_VARIABLE, (struct str){entry, n}, 0, &new);
+        at = place ? arena_push(v->m->mem, &v->at, &v->n, sizeof *at) : NULL;
+        if (at)
+            *place = (uint32_t)(at - v->at);
+    }
     if (!at)
         return no_memory(v->m);
     *at = entry;
@@ -50,35 +58,43 @@ static int put_value(struct variables *v, const char *name, const char *value)
     return put(v, entry);
 }
 
-static void take_out_at(struct variables *v, const char **at)
-{
-    memmove(at, at + 1, (size_t)(v->at + v->n - at - 1) * sizeof *at);
-    v->n--;
-}
-
 static void take_out(struct variables *v, const char *name)
 {
     const char **at = find(v, name, strlen(name));
     if (at)
-        take_out_at(v, at);
+        *at = NULL;
 }
 
-static bool rule_matches(const struct env_rule *r, const char *name, size_t n)
+/* Of rules of one text the last counts. */
+static int find_rules(struct variables *v, const struct policy *p)
 {
-    size_t k = strlen(r->name);
-    if (k && r->name[k - 1] == '*')
-        return n >= k - 1 && memcmp(r->name, name, k - 1) == 0;
-    return n == k && memcmp(r->name, name, n) == 0;
+    v->found.mem = v->m->mem;
+    bool ok = table_reserve(&v->found, p->n_env + 32);
+    for (size_t i = 0; ok && i < p->n_env; i++) {
+        const size_t k = strlen(p->env[i].name);
+        const bool pattern = k && p->env[i].name[k - 1] == '*';
+        bool new;
+        uint32_t *at = table_put(&v->found, pattern ? OF_PREFIX : OF_NAME, (struct str){p->env[i].name, k - pattern},
+                                 (uint32_t)i, &new);
+        if (at)
+            *at = (uint32_t)i;
+        if (pattern && k > v->longest)
+            v->longest = k;
+        ok = at != NULL;
+    }
+    return ok ? 0 : no_memory(v->m);
 }
 
 /* The rule for a name: the last one that matches. */
-static const struct env_rule *rule_for(const struct policy *p, const char *name, size_t n)
+static const struct env_rule *rule_for(const struct variables *v, const char *name, size_t n)
 {
-    for (size_t i = p->n_env; i > 0; i--) {
-        if (rule_matches(&p->env[i - 1], name, n))
-            return &p->env[i - 1];
+    const uint32_t *at = table_find(&v->found, OF_NAME, (struct str){name, n});
+    size_t last = at ? *at + (size_t)1 : 0;
+    for (size_t k = 0; k <= n && k < v->longest; k++) {
+        at = table_find(&v->found, OF_PREFIX, (struct str){name, k});
+        last = at && *at >= last ? *at + (size_t)1 : last;
     }
-    return NULL;
+    return last ? &v->m->policy->env[last - 1] : NULL;
 }
 
 /*
@@ -150,13 +166,27 @@ static bool is_moved_state(const struct making *m, const char *entry)
 }
 
 /* What a pattern removes goes before pinfold adds variables of its own, such as those of the proxy. */
-static void take_out_patterns(struct variables *v, const struct policy *p)
+static void take_out_patterns(struct variables *v)
 {
-    for (size_t i = v->n; i > 0; i--) {
-        const struct env_rule *rule = rule_for(p, v->at[i - 1], name_length(v->at[i - 1]));
+    for (size_t i = 0; i < v->n; i++) {
+        const struct env_rule *rule = rule_for(v, v->at[i], name_length(v->at[i]));
         if (rule && rule->remove)
-            take_out_at(v, &v->at[i - 1]);
+            v->at[i] = NULL;
     }
+}
+
+/* The list ends with NULL. */
+static int close_gaps(struct variables *v)
+{
+    size_t n = 0;
+    if (!arena_push(v->m->mem, &v->at, &v->n, sizeof *v->at))
+        return no_memory(v->m);
+    for (size_t i = 0; i < v->n; i++) {
+        if (v->at[i])
+            v->at[n++] = v->at[i];
+    }
+    v->at[n] = NULL;
+    return 0;
 }
 
 int env_make(struct making *m)
@@ -165,12 +195,14 @@ int env_make(struct making *m)
     const struct policy *p = m->policy;
     int r = egress_env(m);
     if (r == 0)
+        r = find_rules(&v, p);
+    if (r == 0)
         r = put_own(&v);
     if (r == 0 && m->facts->image)
         r = put_image(&v);
     for (const char *const *e = m->ask->environ; r == 0 && e && *e; e++) {
         size_t n = name_length(*e);
-        const struct env_rule *rule = n && (*e)[n] ? rule_for(p, *e, n) : NULL;
+        const struct env_rule *rule = n && (*e)[n] ? rule_for(&v, *e, n) : NULL;
         if (!rule || rule->remove || rule->value || image_decides(m, rule, *e) || is_moved_state(m, *e))
             continue;
         /* The box has the home directory at its real path; a link to it may be at a path that shows something else
@@ -178,12 +210,13 @@ int env_make(struct making *m)
         const bool home = m->facts->home && n == 4 && memcmp(*e, "HOME", 4) == 0;
         r = home ? put_value(&v, "HOME", m->facts->home) : put(&v, arena_text(m->mem, *e));
     }
-    take_out_patterns(&v, p);
+    if (r == 0)
+        take_out_patterns(&v);
     for (size_t i = 0; r == 0 && i < m->n_set_env; i++)
         r = put(&v, m->set_env[i]);
     for (size_t i = 0; r == 0 && i < p->n_env; i++) {
         const struct env_rule *rule = &p->env[i];
-        if ((!rule->remove && !rule->value) || rule_for(p, rule->name, strlen(rule->name)) != rule)
+        if ((!rule->remove && !rule->value) || rule_for(&v, rule->name, strlen(rule->name)) != rule)
             continue;
         if (rule->remove)
             take_out(&v, rule->name);
@@ -195,9 +228,8 @@ int env_make(struct making *m)
         r = put(&v, "PINFOLD=1");
     if (r == 0)
         r = put_value(&v, "PWD", m->plan->cwd);
-    const char **end = r == 0 ? arena_push(m->mem, &v.at, &v.n, sizeof *end) : NULL;
-    if (!end)
-        return r < 0 ? r : no_memory(m);
+    if (r == 0)
+        r = close_gaps(&v);
     m->plan->env = v.at;
-    return 0;
+    return r;
 }

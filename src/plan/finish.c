@@ -77,18 +77,66 @@ static int add_plain(struct making *m, enum step_kind kind)
     return image_step(&m->image, kind, 0) ? 0 : no_memory(m);
 }
 
-/* Unlike file rules, scopes cost nothing on later opens. */
-static int add_scopes(struct making *m)
+/* The trees in which the box can write, by the steps that make them. */
+static bool makes_writable(const struct step *s)
+{
+    switch (s->kind) {
+    case STEP_ATTACH:
+    case STEP_TMPFS:
+    case STEP_OVERLAY:
+    case STEP_PART:
+        return !(s->flags & STEP_RDONLY);
+    case STEP_DEVICES: /* the nodes, and what lies below is of its own */
+    case STEP_PROC:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static const char *image_at(const struct making *m, uint32_t at)
+{
+    return m->image.strings + at;
+}
+
+/*
+ * A FIFO is written through a read-only mount. Where the guard is not asked about opens, Landlock refuses those for writing outside of the
+ * trees that the box can write to: a walk to one of them for each of these, and none for opens for reading.
+ */
+static int fifos_hold(struct making *m, struct step *ruleset)
+{
+    enum { WRITE_FILE = 1 << 1 }; /* linux/landlock.h */
+    ruleset->a = WRITE_FILE;
+    const size_t n = m->image.n_steps;
+    for (size_t i = 0; i < n; i++) {
+        if (!makes_writable(&m->image.steps[i]))
+            continue;
+        const char *dst = image_at(m, m->image.steps[i].a);
+        bool within = false;
+        for (size_t j = 0; j < n && !within; j++)
+            within = j != i && makes_writable(&m->image.steps[j]) && path_below(dst, image_at(m, m->image.steps[j].a));
+        struct step *s = within ? NULL : image_path(&m->image, STEP_RULE, dst, m->image.steps[i].origin);
+        if (!within && !s)
+            return no_memory(m);
+        if (s)
+            s->mode = RULE_WRITE;
+    }
+    return 0;
+}
+
+/* Scopes cost nothing on later opens. */
+static int add_ruleset(struct making *m)
 {
     /* Docker's and podman's filters may refuse Landlock, which a container with its own namespaces does not need. */
-    bool own = m->facts->image && m->policy->net != NET_HOST;
-    if (m->facts->tier != TIER_NAMESPACES || m->facts->landlock_abi < ABI_SCOPES || own)
+    const bool own = m->facts->image && m->policy->net != NET_HOST;
+    const bool scopes = m->facts->landlock_abi >= ABI_SCOPES, layered = filter_of(m) & FILTER_LAYERED;
+    if (m->facts->tier != TIER_NAMESPACES || own || (!scopes && !layered))
         return 0;
     struct step *s = image_step(&m->image, STEP_RULESET, 0);
     if (!s)
         return no_memory(m);
-    s->mode = SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS;
-    return 0;
+    s->mode = scopes ? SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS : 0;
+    return layered ? fifos_hold(m, s) : 0;
 }
 
 int bare_make(struct making *m)
@@ -126,7 +174,7 @@ int lock_make(struct making *m)
     if (r == 0)
         r = add_plain(m, STEP_NO_NEW_PRIVS);
     if (r == 0)
-        r = add_scopes(m);
+        r = add_ruleset(m);
     if (r == 0)
         r = add_plain(m, STEP_UNDUMPABLE);
     struct step *s = r == 0 ? image_step(&m->image, STEP_FILTER, 0) : NULL;

@@ -192,6 +192,24 @@ static bool shows_device(const struct making *m)
 }
 
 /*
+ * Whether Landlock can keep the box from writing to the host's FIFOs, which no mount does: it allows trees (fifos_hold()), so none of the
+ * host's may lie in one that the box can write to. A nested user namespace could mount nothing under it, and a container may refuse it.
+ */
+static bool can_hold_fifos(const struct making *m)
+{
+    if (m->facts->landlock_abi < 1 || m->facts->image || m->policy->allow_nested_userns)
+        return false;
+    for (size_t i = 0; i < m->n_places; i++) {
+        const struct plan_place *p = &m->places[i];
+        const bool shown = p->act == ACT_ATTACH && p->src && (p->type == PATH_DIR || p->type == PATH_OTHER);
+        const enum region around = p->up < 0 ? REGION_READ_ONLY : (enum region)m->places[p->up].region;
+        if (shown && (around == REGION_WRITABLE || around == REGION_PRIVATE || around == REGION_CACHE))
+            return false;
+    }
+    return true;
+}
+
+/*
  * Whether all that the box can change is its own or waits in its layer, and mounts enforce the rest: then only FILTER_LAYERED's calls need
  * the guard. Without a layer that is asked only of a box with `guard: off`, such as one that only reads; in others the guard also tells of
  * refusals. In a mount namespace of its own a process can take a mount away and remove what it covered, so where it may make one, protected
@@ -200,7 +218,8 @@ static bool shows_device(const struct making *m)
  */
 static bool is_all_layered(const struct making *m)
 {
-    if (!(m->layered || m->policy->guard == GUARD_OFF) || m->n_reads || m->facts->tier == TIER_LANDLOCK)
+    if (!(m->layered || m->policy->guard == GUARD_OFF) || m->n_reads || m->facts->tier == TIER_LANDLOCK ||
+        !can_hold_fifos(m))
         return false;
     for (size_t i = 0; i < m->n_guards; i++) {
         const struct guard_line *g = &m->guards[i];

@@ -12,6 +12,7 @@ enum trial {
     TRIAL_MAPS,
     TRIAL_MOUNTS,
     TRIAL_TMPFS,
+    TRIAL_ATTACH,
     TRIAL_OVERLAY,
     TRIAL_PROC,
     TRIAL_CATCH, /* and one for each enum catch_way from here on */

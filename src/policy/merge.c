@@ -346,26 +346,25 @@ static int merge_ask_time(struct merge *m, const struct said *s)
     return 0;
 }
 
-static struct branch_rule *branch_rule_of(const struct policy *p, struct str pattern)
-{
-    for (size_t i = 0; i < p->git.n_branches; i++) {
-        if (str_is(pattern, p->git.branches[i].pattern))
-            return &p->git.branches[i];
-    }
-    return NULL;
-}
+#define OF_BRANCHES 0xffffffffu /* in the table of guarded names, whose salts are small */
 
 /* As long as no branch is named all are protected, so that the first name protects fewer. */
 static int merge_branch(struct merge *m, const struct said *s)
 {
     struct policy *p = m->p;
-    if (branch_rule_of(p, s->a) || (!m->text->trusted && p->git.n_branches == 0))
+    bool new;
+    if (!m->text->trusted && p->git.n_branches == 0)
+        return 0;
+    const char *pattern = merge_keep(m, s->a);
+    if (!pattern || !table_put(&m->guards, OF_BRANCHES, (struct str){pattern, s->a.n}, 0, &new))
+        return merge_no_memory(m);
+    if (!new)
         return 0;
     struct branch_rule *slot = arena_push(p->mem, &p->git.branches, &p->git.n_branches, sizeof *slot);
     if (!slot)
         return merge_no_memory(m);
-    *slot = (struct branch_rule){merge_keep(m, s->a), merge_origin(m, s)};
-    return slot->pattern ? 0 : merge_no_memory(m);
+    *slot = (struct branch_rule){pattern, merge_origin(m, s)};
+    return 0;
 }
 
 static int merge_git(struct merge *m, const struct said *s)

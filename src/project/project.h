@@ -40,7 +40,7 @@ enum { PROJECT_SIGNS = 64 };
 
 /* A word in a file that names a server: of the project (`own`), or one that it uses. */
 struct project_server {
-    char file[24], word[24], name[20];
+    char file[24], word[28], name[20];
     uint16_t port;
     bool own;
 };

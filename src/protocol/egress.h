@@ -44,6 +44,7 @@ enum egress_how { HOW_DNS, HOW_TRANSPARENT, HOW_CONNECT, HOW_HTTP, HOW_SOCKS, HO
 #define EGRESS_AT_METADATA "is at a cloud metadata endpoint"
 #define EGRESS_AT_LOOPBACK "is at a loopback address"
 #define EGRESS_AT_OWN      "is at an address of this machine"
+#define EGRESS_AT_UNKNOWN  "may stand for a private address by NAT64, of which the resolver tells nothing"
 
 /* Why data is not passed on; egress_event's reason. "/tcp" after the port in a rule permits other protocols. */
 #define EGRESS_ONLY_TLS  "only TLS may flow on port 443"

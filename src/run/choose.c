@@ -62,19 +62,29 @@ static int options_fit(const struct pinfold_policy *p, const struct engine *engi
 {
     static const struct {
         const char *name, *engine; /* NULL: the engines of images */
-    } said[] = {{"image", NULL},          {"runtime", NULL},   {"pull", NULL},
-                {"entrypoint", NULL},     {"platform", NULL},  {"docker-host", NULL},
-                {"docker-context", NULL}, {"vm-kernel", "vm"}, {"vm-modules", "vm"}};
+    } said[] = {{"image", NULL},
+                {"runtime", NULL},
+                {"pull", NULL},
+                {"entrypoint", NULL},
+                {"platform", NULL},
+                {"docker-host", NULL},
+                {"docker-context", NULL},
+                {"vm-kernel", "vm"},
+                {"vm-modules", "vm"},
+                {"seatbelt-base", "seatbelt"},
+                {"seatbelt-file", "seatbelt"}};
     for (size_t i = 0; i < p->layers.n_flags; i++) {
         for (size_t k = 0; k < sizeof said / sizeof *said; k++) {
             const bool fits = said[k].engine ? same(engine->name, said[k].engine) : engine->images;
             if (fits || !same(p->layers.flags[i].name, said[k].name))
                 continue;
-            return err_say(e, ERR_POLICY, "the engine '%s' has no use for --%s, which is for %s; remove it, or add %s",
-                           engine->name, said[k].name, said[k].engine ? said[k].engine : "docker and podman",
-                           said[k].engine ? "--engine vm"
-                           : k == 0       ? "--engine docker"
-                                          : "--image IMAGE");
+            return err_say(e, ERR_POLICY,
+                           "the engine '%s' has no use for --%s, which is for %s; remove it, or add %s%s", engine->name,
+                           said[k].name, said[k].engine ? said[k].engine : "docker and podman",
+                           said[k].engine || k == 0 ? "--engine " : "--image IMAGE",
+                           said[k].engine ? said[k].engine
+                           : k == 0       ? "docker"
+                                          : "");
         }
     }
     return 0;

@@ -15,6 +15,7 @@
 #include "user/own_dirs.h"
 #include "sys/remove.h"
 #include "run/private.h"
+#include "run/waits.h"
 #include "run/world.h"
 #include "policy/path.h"
 #include "sys/process.h"
@@ -175,6 +176,7 @@ void planned_give_back(void *ctx)
     }
     arena_trim(m->policy->mem);
     arena_trim(m->policy->policy->mem);
+    waits_forget();
     sys_stack_back((char *)__builtin_frame_address(0) - STACK_USED);
 }
 

@@ -61,7 +61,7 @@ static bool never_allowed(const char *target, struct buf *out, size_t *ret_offer
 /* What the address is that a name led to, and what would open that one: rules for names never do. */
 static bool address_remedy(const struct denial *d, struct buf *out, size_t *ret_offer)
 {
-    static const char *const opened[] = {EGRESS_AT_PRIVATE, EGRESS_AT_RESERVED, EGRESS_AT_OWN};
+    static const char *const opened[] = {EGRESS_AT_PRIVATE, EGRESS_AT_RESERVED, EGRESS_AT_OWN, EGRESS_AT_UNKNOWN};
     const char *at = d->address ? d->address : "", *port = port_of(d->target);
     if (str_starts(str_of(d->rule), str_of(EGRESS_AT_LOOPBACK))) {
         bool v6 = strchr(at, ':') != NULL;
@@ -179,6 +179,24 @@ static void rule_remedy(const struct denial *d, struct buf *out)
     words_shell(out, object);
 }
 
+/* Not where a rule of its own, of the guard for example, refused something of it. */
+static bool is_read_only_workspace(const struct denial *d, const struct policy *policy)
+{
+    return policy && policy->workspace_read_only && path_at_or_below(d->target, policy->workspace) &&
+           (same(d->how, "mount") || same(d->rule, policy->workspace));
+}
+
+/* --rw for a workspace contradicts --read-only; a line of a policy it overrides. */
+static void writable_workspace(const char *origin, const char *workspace, struct buf *out)
+{
+    if (str_starts(str_of(origin), STR("--"))) {
+        buf_printf(out, "leave out %s, or do it outside the box", origin);
+        return;
+    }
+    buf_text(out, "allow with --rw ");
+    words_shell(out, workspace);
+}
+
 /* A place that is read-only because no rule makes it writable, which the caller could change: the nearest remedy. */
 static void read_only_place(const struct denial *d, const struct policy *policy, struct buf *out, size_t *ret_offer)
 {
@@ -194,9 +212,13 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
     snprintf(dir, sizeof dir, "%.*s", (int)(n ? n : 1), d->target);
     buf_printf(out, "file: %s '", d->action);
     words_safe(out, d->target);
-    if (policy && policy->workspace_read_only && path_at_or_below(d->target, policy->workspace)) {
-        buf_text(out,
-                 "' failed: the workspace is read-only in this box (--read-only, or workspace_read_only of a policy)");
+    if (is_read_only_workspace(d, policy)) {
+        const char *by = policy_origin(policy, policy->read_only_origin, origin, sizeof origin);
+        buf_text(out, "' failed: the workspace is read-only in this box (");
+        words_safe(out, by);
+        buf_char(out, ')');
+        begin_offer(out, ret_offer);
+        writable_workspace(by, policy->workspace, out);
         return;
     }
     if (policy && policy_access(policy, d->target, &rule) == PATH_RO && rule) {
@@ -323,6 +345,8 @@ static void rule_offer(const struct denial *d, const struct policy *policy, stru
         buf_text(out, "it cannot be changed in a box; change it outside");
     } else if (d->origin && strstr(d->origin, ENV_ORIGIN)) {
         buf_text(out, "show such files with --env-files");
+    } else if (d->rule && same(d->origin, "--read-only")) { /* of a session, the policy is not here */
+        writable_workspace(d->origin, d->rule, out);
     } else if (same(d->kind, "file") && same(d->action, "mount")) {
         buf_text(out, "no option allows it: mount a directory instead, or do the mount outside the box");
     } else if (same(d->kind, "socket")) {
@@ -381,7 +405,8 @@ static bool special_denial(const struct denial *d, const struct policy *policy, 
         buf_text(out, "' was not changed: the box has no other users and groups than the command's own");
         begin_offer(out, ret_offer);
         buf_text(out, "change it outside the box");
-    } else if (same(d->kind, "file") && same(d->how, "mount") && d->target[0] == '/') {
+    } else if (same(d->kind, "file") && d->target[0] == '/' &&
+               (same(d->how, "mount") || (!same(d->action, "read") && is_read_only_workspace(d, policy)))) {
         read_only_place(d, policy, out, ret_offer);
     } else if (same(d->action, "git-branch")) {
         branch_denial(d, out, ret_offer);

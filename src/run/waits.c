@@ -29,14 +29,17 @@ enum {
     SAID_LOOK_S = 5,
     NAME_ROOM = 4096,
     TEXT_ROOM = NAME_ROOM + 512,
-    STACK_ROOM = 3072
+    STACK_ROOM = 3072,
+    PAGE = 4096
 };
 
 /* `state` is a futex. Whoever says something holds it meanwhile, so that the descriptor is closed only afterwards. */
 enum { WATCHING, OVER, SAYING };
-/* In one page, which a start populates with others (scripts/start.ld). What the thread needs for longer texts is elsewhere. */
+/* A page of its own, given back once the thread has ended. What the thread needs for longer texts is elsewhere. */
 static struct {
-    uint32_t state;
+    _Alignas(PAGE) uint32_t state;
+    uint32_t
+        alive; /* 0: the thread has ended, and uses no stack any more; the kernel writes that (CLONE_CHILD_CLEARTID) */
     int say_on, pipe_end;
     bool begun;
     char stack[STACK_ROOM] __attribute__((aligned(16)));
@@ -298,18 +301,21 @@ void waits_begin(int fd, int ends_with)
 {
     const uint64_t all = ~0ull;
     uint64_t mask;
-    const struct sys_clone how = {.flags =
-                                      CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM,
+    const struct sys_clone how = {.flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+                                           CLONE_SYSVSEM | CLONE_CHILD_CLEARTID,
+                                  .child_tid = (uint64_t)(uintptr_t)&waits.alive,
                                   .stack = (uint64_t)(uintptr_t)waits.stack,
                                   .stack_size = sizeof waits.stack};
     waits.state = WATCHING;
+    waits.alive = 1;
     waits.say_on = fd;
     waits.pipe_end = ends_with;
     /* It must not take a signal that is meant for the first thread, which will block or handle it. */
     (void)sys_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&mask, sizeof mask, 0, 0);
     long r = sys_clone_onto(SYS_clone3, (long)&how, sizeof how, 0, waits_watch, NULL);
     if (r == -ENOSYS)
-        r = sys_clone_onto(SYS_clone, (long)how.flags, (long)(how.stack + how.stack_size), 0, waits_watch, NULL);
+        r = sys_clone_onto(SYS_clone, (long)how.flags & ~CLONE_CHILD_CLEARTID, (long)(how.stack + how.stack_size), 0,
+                           waits_watch, NULL);
     waits.begun = r > 0;
     if (r < 0 && fd > 2)
         (void)sys_shut(fd);
@@ -329,4 +335,10 @@ void waits_end(void)
     (void)sys_raw(SYS_futex, (long)&waits.state, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
     if (waits.say_on > 2)
         (void)sys_shut(waits.say_on);
+}
+
+void waits_forget(void)
+{
+    if (!waits.begun && !__atomic_load_n(&waits.alive, __ATOMIC_ACQUIRE))
+        (void)sys_raw(SYS_madvise, (long)&waits, sizeof waits, 4 /* MADV_DONTNEED */, 0, 0, 0);
 }

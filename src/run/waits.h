@@ -8,3 +8,5 @@
 void waits_begin(int fd, int ends_with);
 /* No more is said: from here on pinfold waits for the box. Closes the descriptor if it is none of the three standard ones. */
 void waits_end(void);
+/* When the command has run for a while: gives the thread's memory back, if it has ended. */
+void waits_forget(void);

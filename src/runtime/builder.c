@@ -46,7 +46,7 @@ int builder_forget(struct builder *b)
     if (b->dies_with_parent)
         (void)sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     for (int s = 1; s < 32; s++) { /* otherwise ignored signals stay ignored across clone and exec */
-        if (s != SIGKILL && s != SIGSTOP && !(b->at_default >> s & 1))
+        if (s != SIGKILL && s != SIGSTOP && !(b->not_ignored >> s & 1))
             (void)sys_signal_default(s);
     }
     (void)sys_sigmask(SIG_SETMASK, 0);
@@ -191,6 +191,7 @@ static _Noreturn void init_child(void *birth)
                       b->job.stdio[2], b->runner.own, b->runner.kept.lock};
         e = close_others(keep, 7);
         b->runner.n_done = b->runner.n_works = 0;
+        b->runner.denying[0] = b->runner.denying[1] = -1;
         if (e == 0)
             e = room_back(&b->runner);
         if (e < 0)

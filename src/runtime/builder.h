@@ -24,11 +24,11 @@ struct builder {
     int group_tasks[8];  /* `tasks` files: pid 1 writes "0" into each (v1) */
     int n_group_tasks;
     bool foreign; /* another program created the namespaces; its user and capabilities are this process's at first */
-    bool dies_with_parent;  /* PR_SET_PDEATHSIG in addition to the end of the streams */
-    bool late_net;          /* pid 1 creates the network namespace, which takes as long as the rest of BUILD */
-    bool recent;            /* the kernel clones from detached mounts (Linux 6.15) */
-    uint32_t at_default;    /* bits (1 << number) of signals whose dispositions are the default */
-    bool judged;            /* `job.stdio` has been judged by this program */
+    bool dies_with_parent; /* PR_SET_PDEATHSIG in addition to the end of the streams */
+    bool late_net;         /* pid 1 creates the network namespace, which takes as long as the rest of BUILD */
+    bool recent;           /* the kernel clones from detached mounts (Linux 6.15) */
+    uint32_t not_ignored; /* bits (1 << number) of signals that the caller does not ignore; handlers went with clone3 */
+    bool judged;          /* `job.stdio` has been judged by this program */
     const uint32_t *groups; /* supplementary groups, for a box started by another root process */
     uint32_t n_groups;
     int program;  /* the running program, O_PATH, owned: what the guard becomes by exec; -1: none */

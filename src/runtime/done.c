@@ -1,7 +1,8 @@
 /*
  * Closes what the steps opened for a moment, by ranges (runtime/runner.h): descriptors are given out in order, so most of those that
- * wait here lie side by side.
+ * wait here lie side by side. And opens the directories of the steps' places.
  */
+#include <string.h>
 #include "runtime/runner.h"
 #include "sys/fault.h"
 
@@ -81,4 +82,41 @@ int attach_last(struct runner *r, int *tree, int *place)
     done_with(r, tree);
     done_with(r, place);
     return e;
+}
+
+int open_parent(const char *path, const char **ret_name)
+{
+    char parent[4096];
+    size_t last = 0, n = 0;
+    for (; path[n]; n++) {
+        if (path[n] == '/')
+            last = n;
+        if (n + 1 >= sizeof parent)
+            return -ENAMETOOLONG;
+        parent[n] = path[n];
+    }
+    if (path[0] != '/' || !path[last + 1])
+        return -EINVAL;
+    parent[last ? last : 1] = 0;
+    int fd = open_place(parent, O_DIRECTORY);
+    if (fd >= 0)
+        *ret_name = path + last + 1;
+    return fd;
+}
+
+/* The directory of the place of an ATTACH or DENY. It stays open for those that follow in it: policies name hundreds of places side by side. */
+int open_beside(struct runner *r, const char *path, const char **ret_name)
+{
+    const char *last = strrchr(path, '/');
+    const size_t n = last ? (size_t)(last - path) : 0;
+    if (!last)
+        return -EBADMSG;
+    if (r->beside < 0 || n != r->beside_bytes || memcmp(path, r->beside_path, n) != 0) {
+        done_with(r, &r->beside);
+        r->beside = open_parent(path, ret_name);
+        r->beside_path = path;
+        r->beside_bytes = n;
+    }
+    *ret_name = last + 1;
+    return r->beside;
 }

@@ -202,6 +202,8 @@ _Noreturn void init_main(struct runner *r, const struct job *job, int control, i
         give_up(control, WHERE_GUARD, e);
     if (beside && !builder_is_done(pass))
         sys_exit(125); /* it has reported why */
+    e = rulesets_of_trees(r);
+    init_must(control, r->failed, e);
     /* The guard must know what is at hidden names before a command, or the host, can move it (guard/rules/hidden.c). */
     if (reads && !builder_is_done(pass))
         sys_exit(125);

@@ -50,6 +50,7 @@ struct runner {
     bool late_net;             /* LOOPBACK waits for net_begin(): there is no network namespace before */
     uint32_t split;            /* the first step of BUILD that runs in parallel with pid 1, 0: none */
     bool denied;               /* the sources for denied paths exist in it */
+    int denying[2];            /* the first mounts of the file and of the directory: others are their clones; or -1 */
     bool whiteout;             /* the inode shared by all whiteouts exists in it */
     const struct step *layer;  /* LAYER, after layer_prepare() */
     int layer_dir, layer_tree; /* its directory, and the overlay that PARTs are cloned from; -1: none */
@@ -69,6 +70,7 @@ struct runner {
         stack; /* where that of this process ends, if it is one in shared memory, or NULL: what is below its frames goes back while it waits */
     struct kept_masks kept;
     uint64_t open_files; /* soft RLIMIT_NOFILE before the builder raised it, 0: unchanged */
+    uint64_t most_files; /* the hard one, which without a capability nobody raises; 0: not known */
     int beside;          /* directory of the places of the present steps: beside_path, so many bytes of it; or -1 */
     uint32_t beside_bytes;
     const char *beside_path;

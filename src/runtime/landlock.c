@@ -1,6 +1,6 @@
 /*
- * Landlock. In the namespace tier pid 1 gets a ruleset that handles no files, only scopes and other rights that cost
- * nothing. In the Landlock tier the rules are the confinement: the builder applies the file rules before it starts
+ * Landlock. In the namespace tier pid 1 gets a ruleset of scopes, and of the right to open files for writing where the guard
+ * is not asked about that (fifos_hold() in plan/finish.c); neither costs anything where files are read. In the Landlock tier the rules are the confinement: the builder applies the file rules before it starts
  * anything, so that the guard can do nothing that the box could not; pid 1 enters the scopes, so that kill(-1) reaches
  * only the box; and each command enters them again, so that it cannot signal pid 1.
  */
@@ -60,7 +60,9 @@ static int add_rules(struct runner *r, int ruleset, uint64_t handled, const stru
         r->failed = (uint32_t)(rule - plan_steps(r->plan));
         int e = add_rule(r, ruleset, handled, rule);
         /* Where /dev/ptmx is a link, as in containers, its target has a rule of its own. */
-        if (e < 0 && !((e == -ENOENT || e == -ELOOP) && rule->flags & STEP_OPTIONAL))
+        const bool absent = (e == -ENOENT || e == -ELOOP) && rule->flags & STEP_OPTIONAL;
+        /* What cannot be reached here cannot be written to without its rule, either. */
+        if (e < 0 && !absent && (e != -EACCES || r->plan->tier))
             return e;
     }
     r->failed = (uint32_t)(s - plan_steps(r->plan));
@@ -95,7 +97,7 @@ static int make_command_ruleset(struct runner *r, const struct step *s)
     return again ? add_rules(r, r->command_ruleset, own.files, s, false) : 0;
 }
 
-int step_ruleset(struct runner *r, const struct step *s)
+static int apply_ruleset(struct runner *r, const struct step *s)
 {
     struct sys_landlock_ruleset all = {.files = s->a, .network = s->b, .scopes = r->plan->tier ? 0 : s->mode};
     int e = r->plan->tier ? make_command_ruleset(r, s) : 0;
@@ -115,4 +117,20 @@ int step_ruleset(struct runner *r, const struct step *s)
             return e;
     }
     return sys_landlock_restrict(ruleset);
+}
+
+int step_ruleset(struct runner *r, const struct step *s)
+{
+    return !r->plan->tier && s->a ? 0 : apply_ruleset(r, s);
+}
+
+int rulesets_of_trees(struct runner *r)
+{
+    const struct step *s = plan_steps(r->plan);
+    for (uint32_t i = 0; !r->plan->tier && i < r->plan->n_steps; i++) {
+        int e = s[i].kind == STEP_RULESET && s[i].a ? apply_ruleset(r, s + i) : 0;
+        if (e < 0)
+            return e;
+    }
+    return 0;
 }

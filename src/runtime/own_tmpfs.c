@@ -64,8 +64,9 @@ int own_clone(struct runner *r, const char *name, unsigned attributes)
 {
     const unsigned flags = SYS_TREE_CLONE | SYS_TREE_CLOEXEC;
     own_fd int tree = sys_open_tree(r->own, name, flags);
-    if (tree == -EINVAL && own_show(r) == 0)
-        tree = sys_open_tree(r->own, name, flags);
+    const int shown = tree == -EINVAL ? own_show(r) : -EALREADY;
+    if (shown != -EALREADY)
+        tree = shown < 0 ? shown : sys_open_tree(r->own, name, flags);
     if (tree < 0)
         return tree;
     if (attributes & ~(unsigned)(SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV)) {
@@ -80,6 +81,8 @@ int own_clone(struct runner *r, const char *name, unsigned attributes)
 void own_forget(struct runner *r)
 {
     sys_drop(&r->own);
+    sys_drop(&r->denying[0]);
+    sys_drop(&r->denying[1]);
     r->own_visible = r->denied = r->whiteout = false;
 }
 
@@ -97,13 +100,32 @@ int own_denied(struct runner *r)
     return e;
 }
 
-int deny_place(struct runner *r, int *place, bool dir)
+/*
+ * The first mount over a directory, and over a file, gets its attributes by a call of its own. The others are clones of that
+ * one, which is attached by then: so every kernel clones it, and a clone has all attributes of its mount (clone_mnt() in the
+ * kernel). Nothing changes the first one between, or later: only this process can, and it has no step for that.
+ */
+int deny_name(struct runner *r, int dir, const char *name, bool is_dir)
 {
-    int e = own_denied(r);
+    int *first = &r->denying[is_dir], e = own_denied(r);
     if (e < 0)
         return e;
-    own_fd int tree = own_clone(r, dir ? "d" : "f", SYS_MOUNT_RDONLY | SYS_MOUNT_NOEXEC);
-    return attach_last(r, &tree, place);
+    own_fd int tree = *first < 0 ? own_clone(r, is_dir ? "d" : "f", SYS_MOUNT_RDONLY | SYS_MOUNT_NOEXEC)
+                                 : sys_open_tree(*first, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);
+    if (tree < 0)
+        return tree;
+    e = sys_move_mount(tree, "", dir, name, SYS_MOVE_FROM_EMPTY | (*name ? 0u : SYS_MOVE_TO_EMPTY));
+    if (e == 0 && *first < 0)
+        *first = sys_taken(&tree);
+    done_with(r, &tree);
+    return e;
+}
+
+int deny_place(struct runner *r, int *place, bool dir)
+{
+    const int e = deny_name(r, *place, "", dir);
+    done_with(r, place);
+    return e;
 }
 
 int own_park(struct runner *r)
@@ -138,12 +160,11 @@ int own_seal(struct runner *r)
 
 int step_deny(struct runner *r, const struct step *s)
 {
-    bool dir = s->mode == STUB_DENIED_DIR;
-    own_fd int place = open_place(step_text(r, s->a), dir ? O_DIRECTORY : 0);
+    const char *name;
+    const int dir = open_beside(r, step_text(r, s->a), &name);
+    const int e = dir < 0 ? dir : deny_name(r, dir, name, s->mode == STUB_DENIED_DIR);
     /* What lies below an empty or closed directory of the tool's is as little there for the command. */
-    if ((place == -ENOENT || place == -EACCES) && s->flags & STEP_OPTIONAL)
-        return 0;
-    return place < 0 ? place : deny_place(r, &place, dir);
+    return (e == -ENOENT || e == -EACCES) && s->flags & STEP_OPTIONAL ? 0 : e;
 }
 
 /* A detached, empty, writable directory; with a size limit, a tmpfs of its own. */

@@ -40,6 +40,8 @@ static inline uint64_t mount_attributes(unsigned step_flags)
 }
 /* Splits "/a/b/c" into a descriptor of "/a/b" and the name "c". */
 int open_parent(const char *path, const char **ret_name);
+/* The same; the descriptor is the runner's, and stays for the next place in that directory. */
+int open_beside(struct runner *r, const char *path, const char **ret_name);
 
 /* own_tmpfs.c: the box's own tmpfs */
 enum { OWN_NAME = 16 };
@@ -56,7 +58,9 @@ int own_park(struct runner *r);
 int own_seal(struct runner *r);
 /* Creates the sources for denied paths. */
 int own_denied(struct runner *r);
-/* Mounts one of them over `place`, a directory or not, which is then done with. */
+/* Mounts one of them over `name` in `dir`, a directory or not; it follows no link. */
+int deny_name(struct runner *r, int dir, const char *name, bool is_dir);
+/* The same over `place`, which is then done with. */
 int deny_place(struct runner *r, int *place, bool dir);
 int step_deny(struct runner *r, const struct step *s);
 int step_tmpfs(struct runner *r, const struct step *s);
@@ -95,3 +99,5 @@ int step_catch(struct runner *r, const struct step *s);
 
 /* landlock.c */
 int step_ruleset(struct runner *r, const struct step *s);
+/* Rules about trees outside of the Landlock tier, once the builder has made these. After FILTER: no call of it is judged. */
+int rulesets_of_trees(struct runner *r);

@@ -29,40 +29,59 @@
 #include <sched.h>
 #include <string.h>
 
-int open_parent(const char *path, const char **ret_name)
-{
-    char parent[4096];
-    size_t last = 0, n = 0;
-    for (; path[n]; n++) {
-        if (path[n] == '/')
-            last = n;
-        if (n + 1 >= sizeof parent)
-            return -ENAMETOOLONG;
-        parent[n] = path[n];
-    }
-    if (path[0] != '/' || !path[last + 1])
-        return -EINVAL;
-    parent[last ? last : 1] = 0;
-    int fd = open_place(parent, O_DIRECTORY);
-    if (fd >= 0)
-        *ret_name = path + last + 1;
-    return fd;
-}
+/*
+ * Slots whose tree is attached with exactly the root's attributes, read-only above all, hold AS_ROOT until their SOURCE. ENTER clones
+ * them when it has marked the tree, so they have these attributes and need no call of their own. Until then such a slot holds the
+ * opened place, as A_PLACE; and then the tree, as MARKED, which is what ATTACH believes.
+ */
+enum { AS_ROOT = -2, A_PLACE = 1 << 30, MARKED = 1 << 29 };
 
-/* ROOT and ROOT_EMPTY only say how ENTER must make the root: sources are cloned from the unchanged tree. */
+/* ROOT and ROOT_EMPTY only say how ENTER must make the root: other sources are cloned from the unchanged tree. */
 static int step_root(struct runner *r, const struct step *s)
 {
+    const unsigned attributes = STEP_RDONLY | STEP_NOSUID | STEP_NODEV | STEP_NOEXEC;
     r->root = s;
+    if (s->kind != STEP_ROOT || plan_cover_of_root(r->plan))
+        return 0;
+    const struct step *all = plan_steps(r->plan);
+    bool enters = false; /* in a virtual machine nobody does */
+    for (uint32_t i = 0; i < r->plan->n_steps; i++) {
+        enters |= all[i].kind == STEP_ENTER && !(all[i].flags & STEP_TOOL);
+        if (enters && all[i].kind == STEP_ATTACH && all[i].flags & STEP_RDONLY && all[i].b < r->n_slots &&
+            !((all[i].flags ^ s->flags) & attributes))
+            r->slots[all[i].b] = AS_ROOT;
+    }
     return 0;
+}
+
+static bool are_beside(const char *a, const char *b)
+{
+    const char *last = strrchr(a, '/'), *other = strrchr(b, '/');
+    return last && other && last[1] && other[1] && last - a == other - b && memcmp(a, b, (size_t)(last - a)) == 0;
 }
 
 /* The places of this SOURCE and of those that follow are opened before the first is cloned: so their descriptors lie side by side, as do
    those of the clones, and are closed by ranges. A failure is its own step's. */
 static void open_ahead(struct runner *r, const struct step *s, uint32_t n)
 {
+    bool beside = false;
     r->n_ahead = r->next_ahead = 0;
-    for (; r->n_ahead < n && s->kind == STEP_SOURCE && !(s->flags & STEP_TOOL); s++)
-        r->ahead[r->n_ahead++] = open_place(step_text(r, s->a), 0);
+    for (; r->n_ahead < n && s->kind == STEP_SOURCE && !(s->flags & STEP_TOOL); s++) {
+        const char *path = step_text(r, s->a), *name;
+        const bool next = r->n_ahead + 1 < n && s[1].kind == STEP_SOURCE && are_beside(path, step_text(r, s[1].a));
+        const int dir = beside || next ? open_beside(r, path, &name) : -1;
+        r->ahead[r->n_ahead++] = dir < 0 ? open_place(path, 0) : sys_openat2(dir, name, O_PATH | O_CLOEXEC, 0, CALM);
+        beside = next;
+    }
+}
+
+static int clone_source(struct runner *r, const struct step *s, int *place)
+{
+    const int tree =
+        sys_open_tree(*place, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_RECURSIVE | SYS_AT_EMPTY_PATH);
+    r->slots[s->b] = tree < 0 ? -1 : tree;
+    done_with(r, place);
+    return tree < 0 ? tree : 0;
 }
 
 static int step_source(struct runner *r, const struct step *s)
@@ -75,12 +94,26 @@ static int step_source(struct runner *r, const struct step *s)
     own_fd int place = r->ahead[r->next_ahead++];
     if (place < 0)
         return place;
-    int tree = sys_open_tree(place, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_RECURSIVE | SYS_AT_EMPTY_PATH);
-    if (tree < 0)
-        return tree;
-    r->slots[s->b] = tree;
-    done_with(r, &place);
+    if (r->slots[s->b] != AS_ROOT)
+        return clone_source(r, s, &place);
+    r->slots[s->b] = sys_taken(&place) | A_PLACE;
     return 0;
+}
+
+/* The sources that wait for the marked tree, in which nothing has been attached yet. */
+static int clone_marked(struct runner *r)
+{
+    const struct step *s = plan_steps(r->plan);
+    int e = 0;
+    for (uint32_t i = 0; e == 0 && i < r->plan->n_steps; i++) {
+        if (s[i].kind != STEP_SOURCE || s[i].b >= r->n_slots || r->slots[s[i].b] < A_PLACE)
+            continue;
+        own_fd int place = r->slots[s[i].b] & ~A_PLACE;
+        r->failed = i;
+        e = clone_source(r, s + i, &place);
+        r->slots[s[i].b] |= e == 0 ? MARKED : 0;
+    }
+    return e;
 }
 
 /* Overlays over host directories need these writable, as they only are before ENTER. The overlays are kept in the
@@ -149,32 +182,17 @@ static int step_enter(struct runner *r, const struct step *s)
         return enter_cover(r, c, old);
     e = mark_tree(old, r->root->flags);
     done_with(r, &old);
-    return e;
-}
-
-/* The directory of an ATTACH's place. It stays open for those that follow in it: policies name hundreds of places side by side. */
-static int open_beside(struct runner *r, const char *path, const char **ret_name)
-{
-    const char *last = strrchr(path, '/');
-    const size_t n = last ? (size_t)(last - path) : 0;
-    if (!last)
-        return -EBADMSG;
-    if (r->beside < 0 || n != r->beside_bytes || memcmp(path, r->beside_path, n) != 0) {
-        done_with(r, &r->beside);
-        r->beside = open_parent(path, ret_name);
-        r->beside_path = path;
-        r->beside_bytes = n;
-    }
-    *ret_name = last + 1;
-    return r->beside;
+    return e < 0 ? e : clone_marked(r);
 }
 
 static int step_attach(struct runner *r, const struct step *s)
 {
     const char *name;
-    if (s->b >= r->n_slots || r->slots[s->b] < 0)
+    if (s->b >= r->n_slots || r->slots[s->b] < 0 || r->slots[s->b] >= A_PLACE)
         return -EBADMSG;
-    int e = mark_tree(r->slots[s->b], s->flags);
+    const bool marked = r->slots[s->b] & MARKED;
+    r->slots[s->b] &= ~MARKED;
+    int e = marked ? 0 : mark_tree(r->slots[s->b], s->flags);
     const int dir = e < 0 ? e : open_beside(r, step_text(r, s->a), &name);
     if (dir < 0)
         return dir;
@@ -448,6 +466,7 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
                          .notify = -1,
                          .egress = -1,
                          .own = -1,
+                         .denying = {-1, -1},
                          .pty = {-1, -1},
                          .layer_dir = -1,
                          .layer_tree = -1,
@@ -469,6 +488,7 @@ int steps_room(struct runner *r)
     int e = sys_prlimit(RLIMIT_NOFILE, NULL, &limit);
     if (e < 0)
         return held < 200 ? 0 : e;
+    r->most_files = limit.hard;
     r->done_room = limit.soft >= enough ? most : 0;
     if (held < 200 || limit.soft >= held + 64)
         return 0;
@@ -547,6 +567,8 @@ int steps_run(struct runner *r, enum phase phase)
         e = build_end(r);
     if (phase == PHASE_INSIDE) {
         done_with(r, &r->own);
+        done_with(r, &r->denying[0]);
+        done_with(r, &r->denying[1]);
         own_forget(r);
         close_done(r);
     }
@@ -603,9 +625,11 @@ int steps_catch(struct runner *r)
 }
 
 /* The hard limit cannot be raised without privilege: then use as much as there is. */
-static int step_rlimit(const struct step *s)
+static int step_rlimit(const struct runner *r, const struct step *s)
 {
     uint64_t value = s->b == UINT32_MAX ? UINT64_MAX : (uint64_t)s->b * s->mode;
+    if (s->a == RLIMIT_NOFILE && r->most_files && value > r->most_files)
+        value = r->most_files;
     struct sys_rlimit limit = {value, value}, old;
     int e = sys_prlimit((int)s->a, &limit, NULL);
     if (e != -EPERM)
@@ -623,7 +647,7 @@ int steps_run_command(const struct runner *r, bool own_cwd, uint32_t *ret_failed
     for (uint32_t i = r->plan->n_steps; i-- > 0;) { /* they come last */
         int e = 0;
         if (s[i].kind == STEP_RLIMIT)
-            e = step_rlimit(s + i);
+            e = step_rlimit(r, s + i);
         else if (s[i].kind == STEP_CWD)
             e = own_cwd ? 0 : sys_chdir(step_text(r, s[i].a));
         else if (s[i].kind < STEP_RULESET)

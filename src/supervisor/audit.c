@@ -125,13 +125,14 @@ void audit_file_name(char ret[32], unsigned i)
         snprintf(ret, 32, "audit.%u.jsonl", i);
 }
 
-/* Renames all files up by one, unless somebody else has just done it. */
+/* Renames all files up by one, unless somebody else has just done it, or has the lock: nobody waits for it, because whoever can open the
+   directory can keep it, and a start tells of its losses before the command. Then this file grows until the next event. */
 static void rotate(struct audit_log *log)
 {
     struct stat mine, named;
     char from[32], to[32];
 
-    if (flock(log->dir, LOCK_EX) < 0)
+    if (flock(log->dir, LOCK_EX | LOCK_NB) < 0)
         return;
     if (fstat(log->file, &mine) == 0 && fstatat(log->dir, AUDIT_FILE_NAME, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
         mine.st_ino == named.st_ino && mine.st_dev == named.st_dev) {

@@ -153,8 +153,8 @@ struct signals {
     int fd; /* signalfd, or -1 */
     sigset_t taken, before;
     bool pipe_blocked, pipe_was_pending;
-    int terminal_signal; /* the last SIGINT or SIGQUIT from a terminal */
-    uint32_t at_default; /* bits (1 << number) of those that were found to have no handler and not to be ignored */
+    int terminal_signal;  /* the last SIGINT or SIGQUIT from a terminal */
+    uint32_t not_ignored; /* bits (1 << number) of those that were found not to be ignored */
 };
 
 int signals_begin(struct signals *s, bool foreground, struct err *e);

@@ -102,7 +102,7 @@ static int start(struct box *b)
     request.columns = size.ws_col;
     request.umask = umask_now(own_process);
     request.parent_death_signal = own_process;
-    request.at_default = b->signals.at_default;
+    request.not_ignored = b->signals.not_ignored;
     request.cgroup = (struct cgroup_join){.v2_dir = -1};
     request.egress = b->egress.sockets;
     request.publish = b->publish.sockets;

@@ -533,22 +533,58 @@ static const char *const allowed_words[] = {[WHY_READ] = "it can be read",
                                             [WHY_CREATE] = "it can be created",
                                             [WHY_EXEC] = "it can be executed"};
 
-/* The path that a shell would find in the box's PATH; the name itself if there is none. */
+/* How near a file of the box's PATH is to what execvp(3) takes: it passes over what it cannot execute. */
+enum { NOT_FOUND, NOT_SHOWN /* on the host only */, FOUND, RUNS };
+
+static int command_at(struct why_question *q, const char *file)
+{
+    struct why_walk w;
+    if (why_walk(q, file, &w) < 0)
+        return NOT_FOUND;
+    if (w.last.seen.kind == SEEN_IMAGE)
+        return FOUND;
+    if (w.stop == WALK_ARRIVED && w.last.exists)
+        return !S_ISREG(w.last.st.st_mode) ? NOT_FOUND : w.last.st.st_mode & 0111 ? RUNS : FOUND;
+    return host_has(file) ? NOT_SHOWN : NOT_FOUND;
+}
+
+/* The path that a shell would find in the box's PATH; NULL: none. */
 static const char *command_path(struct why_question *q, const char *name)
 {
-    const char *path = NULL;
+    const char *path = NULL, *best = NULL;
+    int near = NOT_FOUND;
     for (const char **v = q->plan->env; !path && *v; v++)
         path = strncmp(*v, "PATH=", 5) == 0 ? *v + 5 : NULL;
-    while (path && *path) {
-        struct str dir = {path, strcspn(path, ":")};
-        struct why_walk w;
-        const char *file = arena_printf(q->mem, "%.*s/%s", (int)dir.n, dir.p, name);
-        if (dir.n && file && why_walk(q, file, &w) == 0 && w.stop == WALK_ARRIVED && w.last.exists &&
-            S_ISREG(w.last.st.st_mode))
-            return file;
-        path += dir.n + (path[dir.n] == ':');
+    while (path && *path && near < RUNS) {
+        const int n = (int)strcspn(path, ":");
+        const bool whole = path[0] == '/';
+        const char *file =
+            arena_printf(q->mem, "%s%s%.*s/%s", whole ? "" : q->plan->cwd, whole ? "" : "/", n, path, name);
+        const int now = file ? command_at(q, file) : NOT_FOUND;
+        if (now > near) {
+            near = now;
+            best = file;
+        }
+        path += n + (path[n] == ':');
     }
-    return name;
+    return best;
+}
+
+/* A file of that name in the working directory is none that a shell would run, but may be what was meant. */
+static int say_no_command(struct why_question *q)
+{
+    const char *here = arena_printf(q->mem, "%s/%s", q->plan->cwd, q->target);
+    q->ret->target = q->target;
+    q->ret->missing = true;
+    if (!here)
+        return why_memory(q);
+    return refuse_host(q, ENOENT,
+                       host_has(here)
+                           ? arena_printf(q->mem,
+                                          "no directory of the box's PATH has a program of this name; for the "
+                                          "one in the working directory ask about './%s'",
+                                          q->target)
+                           : "no directory of the box's PATH has a program of this name");
 }
 
 static int say_unseen(struct why_question *q, const struct why_node *n)
@@ -614,6 +650,8 @@ int why_file(struct why_question *q)
     struct why_walk w;
     bool bare = q->act == WHY_EXEC && !strchr(q->target, '/');
     const char *path = bare ? command_path(q, q->target) : q->target;
+    if (!path)
+        return say_no_command(q);
     if (path[0] != '/')
         path = arena_printf(q->mem, "%s/%s", q->plan->cwd, path);
     int r = path ? why_walk(q, path, &w) : why_memory(q);

@@ -243,8 +243,8 @@ A("stdin-socket-carries-directory", "scm-write 0 victim", "EAGAIN ENOTSOCK ENODA
   effect=marked("{outside}/victim"))
 
 
-def reader_at(name, as_stdin=False):
-    """A FIFO from which a program of the host reads."""
+def reader_at(name, as_stdin=False, piped=True):
+    """A FIFO from which a program of the host reads. Standard input is a pipe, which adds a rule, unless `piped` is false."""
     def before(scene):
         path = scene.file(name)
         os.mkfifo(path)
@@ -253,6 +253,9 @@ def reader_at(name, as_stdin=False):
         scene.reader = scene.open(name, os.O_RDWR | os.O_NONBLOCK)
         if as_stdin:
             scene.stdin = scene.open(name, os.O_RDONLY | os.O_NONBLOCK)
+        elif not piped:
+            scene.stdin = os.open(os.devnull, os.O_RDONLY)
+            scene.stack.callback(os.close, scene.stdin)
     return before
 
 
@@ -277,6 +280,13 @@ def heard(scene):
 A("fifo-of-the-host", "write {outside}/pipe", "EROFS EACCES", before=reader_at("outside/pipe"), effect=heard)
 A("fifo-of-the-host-rdwr", "write-rdwr {outside}/pipe", "EROFS EACCES", before=reader_at("outside/pipe"), effect=heard)
 A("fifo-of-the-host-guard-off", "write {outside}/pipe", "EROFS EACCES", policy="--guard off", before=reader_at("outside/pipe"), effect=heard)
+# Here the guard is not asked about opens, unless a tree of the host's lies in one that the box can write to.
+for name, flags in {"layered": "--cow", "in-a-box-that-reads": "--profile readonly", "that-nobody-guards": "--read-only --guard off",
+                    "layered-nested": "--cow --allow-nested-userns", "layered-in-a-private-place": "--cow --mount {outside}:/tmp/outside:ro"}.items():
+    A("fifo-of-the-host-" + name, "write {outside}/pipe", "EROFS EACCES", policy=flags, before=reader_at("outside/pipe", piped=False), effect=heard)
+    A("fifo-of-the-host-rdwr-" + name, "write-rdwr {outside}/pipe", "EROFS EACCES", policy=flags, before=reader_at("outside/pipe", piped=False), effect=heard)
+A("fifo-of-the-host-in-a-private-place", "write /tmp/outside/pipe", "EROFS EACCES", outside="write {outside}/pipe",
+  policy="--cow --mount {outside}:/tmp/outside:ro", before=reader_at("outside/pipe", piped=False), effect=heard)
 A("fifo-of-the-host-as-stdin", "reopen-write 0", "EROFS EACCES", before=reader_at("outside/pipe", True), effect=heard)
 for name, flags in {"": "", "-guard-off": "--guard off", "-in-a-box-that-reads": "--profile readonly", "-nested": "--allow-nested-userns"}.items():
     A("stdin-pipe-written" + name, "reopen-write 0", "EACCES", policy=flags, before=piped, effect=heard)

@@ -245,6 +245,21 @@ static int interpreter(void *ctx)
     return bad;
 }
 
+/* A /dev of the test's own, in its mount namespace, with the usual nodes and a directory whose name begins as that of memory without a
+   file. False: this cannot be made here. */
+static bool make_dev(const char *base)
+{
+    char command[1200];
+    snprintf(command, sizeof command,
+             "test \"$(stat -fc %%T %s)\" = tmpfs && mkdir %s/dev && mount -t tmpfs dev %s/dev && cd %s/dev && mkdir "
+             "shm zero-memory && "
+             "for n in null zero full random urandom; do touch $n && mount --bind /dev/$n $n || exit 1; done && "
+             "ln -s /proc/self/fd fd && mount --move %s/dev /dev && chmod 777 /dev/zero-memory && cp /bin/cat "
+             "/dev/zero-memory",
+             base, base, base, base, base);
+    return system(command) == 0;
+}
+
 /* Asked while the child executes nothing hidden yet, answered when it does. */
 static int asked_early(void *ctx)
 {
@@ -407,6 +422,15 @@ int main(void)
     CHECK(run(other_name, NULL, 0, &r) == 0);
     snprintf(command, sizeof command, "rm -rf %s/tmp", base);
     CHECK(system(command) == 0);
+    if (getuid() == 0 && !getenv("GUARD_ON_DISK")) { /* otherwise nothing can be mounted over /dev */
+        struct box_rule named[] = {{GUARD_RULE_HIDE, "/dev/zero-memory/cat", GUARD_ROOT, GUARD_REFUSE, false, NULL}};
+        CHECK(make_dev(base));
+        char *const usual = ws, at[] = "/dev/zero-memory";
+        ws = at;
+        box.rules = named;
+        CHECK(run(interpreter, NULL, 0, &r) == 0, "a path that begins as one of memory without a file");
+        ws = usual;
+    }
     box_workspace_end(outside);
     box_workspace_end(ws);
     return check_report("guard moved");

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 
@@ -96,6 +97,34 @@ def alone(user, place):
 def users():
     """Root and the ordinary user where we are root; otherwise ourselves."""
     return [User("root"), User(TEST_USER)] if IS_ROOT and TEST_USER else [User("")]
+
+
+def each_user(work):
+    """Calls work(user), which says whether all went well, for each user in a process of its own at the same time: rows that wait for most of
+    their time. What the second one says is shown once the first has ended. Whether all went well for all."""
+    began, good = [], True
+    for user in users():
+        said = tempfile.TemporaryFile() if began else None
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                if said:
+                    os.dup2(said.fileno(), 1)
+                status = 0 if work(user) else 1
+            except Exception:  # pylint: disable=broad-except
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                os._exit(status)
+        began.append((pid, said))
+    for pid, said in began:
+        good = os.waitpid(pid, 0)[1] == 0 and good
+        if said:
+            said.seek(0)
+            sys.stdout.write(said.read().decode(errors="backslashreplace"))
+            sys.stdout.flush()
+    return good
 
 
 def is_for(user, costly):

@@ -2,6 +2,7 @@
 # The day after, with a clock that was wrong: what waits in layers is the host's to take, whatever the clock did meanwhile. In a machine of
 # its own (guest.sh), as root. Lines of TAP.
 #     clock.sh PINFOLD
+# shellcheck disable=SC2319 # say takes the status of a condition
 set -u
 pinfold=$1
 export HOME=/root

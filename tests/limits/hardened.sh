@@ -3,6 +3,7 @@
 # its own (guest.sh), as root, for its ordinary user. Lines of TAP.
 #     hardened.sh PINFOLD
 # shellcheck disable=SC2016 # the inner shells' words
+# shellcheck disable=SC2319 # say takes the status of a condition
 set -u
 export P="$1"
 yama=/proc/sys/kernel/yama/ptrace_scope clone=/proc/sys/kernel/unprivileged_userns_clone

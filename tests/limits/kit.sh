@@ -3,7 +3,7 @@
 # systemd. The packages are downloaded and unpacked, never installed: a test is no reason for another kernel in /boot.
 #
 #     kit.sh DIR [SUITE]   fills DIR (once: what is there already stays) and prints the directory that stands for the root;
-#                          SUITE: with the kernel of that Debian (trixie: Linux 6.12) instead of this one's
+#                          SUITE: with the kernel and AppArmor's parser of that Debian (trixie: Linux 6.12) instead of this one's
 set -u
 [ $# = 1 ] || [ $# = 2 ] || { echo "usage: kit.sh DIR [SUITE]" >&2; exit 2; }
 mkdir -p "$1" || exit 1
@@ -31,8 +31,10 @@ newest() { # the package that linux-image-cloud-amd64 stands for now, and those 
     apt-cache "${of[@]}" depends "$package" | sed -n 's/^ *Depends: \(linux-\(binary\|modules\)-[^ ]*\)$/\1/p'
 }
 
+# That Debian's parser of AppArmor, which knows more rules, with its libraries: in parser/, because programs of this machine cannot use them.
+parser=(apparmor libapparmor1 libc6 libgcc-s1 libstdc++6)
 wanted() {
-    [ -z "$suite" ] || { newest; return; }
+    [ -z "$suite" ] || { newest; printf '%s\n' "${parser[@]}"; return; }
     [ -n "$(find /boot -name 'vmlinuz-*-cloud-amd64' 2>/dev/null)" ] || newest
     # What systemd needs and this machine lacks, in versions that fit each other.
     [ -x /lib/systemd/systemd ] ||
@@ -49,8 +51,11 @@ if [ "${#packages[@]}" -gt 0 ] && [ ! -e "$kit/complete" ]; then
         echo "kit.sh: cannot download ${packages[*]}" >&2
         exit 1
     fi
+    mkdir -p "$kit/parser"
     for package in "$kit"/packages/*.deb; do
-        dpkg-deb --fsys-tarfile "$package" | tar -x -C "$kit/root" --exclude=./usr/share/doc --exclude=./usr/share/locale --exclude=./usr/share/man || exit 1
+        to=$kit/root
+        for name in "${parser[@]}"; do [[ ${package##*/} != "$name"_* || -z $suite ]] || to=$kit/parser; done
+        dpkg-deb --fsys-tarfile "$package" | tar -x -C "$to" --exclude=./usr/share/doc --exclude=./usr/share/locale --exclude=./usr/share/man || exit 1
     done
     rm -rf "$kit/packages"
     # Debian 13 has them there.

@@ -3,6 +3,7 @@
 # machine of its own (guest.sh --disk), as root. Lines of TAP.
 #     spellings.sh PINFOLD
 # shellcheck disable=SC2016 # the inner shells' words
+# shellcheck disable=SC2319 # say takes the status of a condition
 set -u
 pinfold=$1
 ignored=$(printf '\342\200\213') # U+200B

@@ -52,7 +52,7 @@ def answers(scene, options=()):
         ("read", home + "/.ssh/id_rsa"): ("refused", "hidden"), ("write", other + "/data.txt"): ("refused", "read-only"), ("create", other + "/new"): ("refused", "read-only"),
         ("read", other + "/data.txt"): ("allowed", "none"), ("create", "src/new.c"): ("allowed", "none"), ("create", ".envrc"): ("refused", "guarded"),
         ("create", "proj/.git/hooks/pre-commit"): ("refused", "guarded"), ("read", "nothing"): ("refused", "host"), ("read", "closed.txt"): ("refused", "host"),
-        ("create", "/tmp/new"): ("allowed", "none"), ("exec", "sh"): ("allowed", "none"), ("connect", "example.com:443"): ("refused", "no-network"),
+        ("create", "/tmp/new"): ("allowed", "none"), ("exec", "sh"): ("allowed", "none"), ("exec", "no-such-program"): ("refused", "host"), ("connect", "example.com:443"): ("refused", "no-network"),
         ("connect", "169.254.169.254:80"): ("refused", "metadata"), ("connect", "127.0.0.1:9"): ("refused", "loopback"), ("signal", "1"): ("unknown", "none"),
     }
     found, done = asked(scene, list(options), list(expected))

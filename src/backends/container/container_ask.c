@@ -156,7 +156,7 @@ int container_find(struct container_ask *ask, struct err *e)
     ask->program = tool_find(ask->mem, name);
     if (!ask->program)
         return err_say(e, ERR_CANNOT, "%s is not installed (Debian: apt install %s)", name,
-                       ask->podman ? "podman" : "docker.io, and docker-cli from Debian 13 on");
+                       ask->podman ? "podman" : "docker.io (from Debian 13 on also docker-cli)");
     return ask->podman ? 0 : docker_socket(ask, e);
 }
 

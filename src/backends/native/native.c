@@ -92,12 +92,13 @@ int engine_stdio_error(int which, int fd, int no, struct err *e)
 
 static int judge_stdio(const struct start_request *ask, struct builder *b, char (*names)[4096], struct err *e)
 {
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0, judged = -1; i < 3; i++) {
         int fd = ask->stdio[i];
         b->job.stdio[i] = fd;
-        if (fd < 0)
+        if (fd < 0 || fd == judged) /* standard error that is standard output */
             continue;
         int way = stdio_way(fd);
+        judged = way == STDIO_REOPEN ? -1 : fd;
         if (way < 0)
             return engine_stdio_error(i, fd, way, e);
         if (way != STDIO_REOPEN)
@@ -132,7 +133,7 @@ static void builder_ask(struct builder *b, const struct start_request *ask)
     for (int i = 0; i < c->n_v1 && i < 8; i++)
         b->group_tasks[b->n_group_tasks++] = c->v1_tasks[i];
     b->supervise = guard_supervise;
-    b->at_default = ask->at_default;
+    b->not_ignored = ask->not_ignored;
     b->judged = true; /* judge_stdio() */
     const struct facts *f = ask->plan->facts;
     b->recent = f && (f->kernel_major > 6 || (f->kernel_major == 6 && f->kernel_minor >= 15));

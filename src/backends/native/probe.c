@@ -5,12 +5,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
@@ -22,7 +20,6 @@
 #include "plan/trial.h"
 #include "protocol/step.h"
 #include "runtime/builder.h"
-#include "sys/caps.h"
 #include "sys/fd.h"
 #include "sys/file.h"
 #include "sys/landlock.h"
@@ -79,14 +76,23 @@ static int try_fs(const char *type)
     return e < 0 ? e : sys_fsmount(fs, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC);
 }
 
-static int try_overlay(void)
+/* A file over one of the new /proc's, as a box has it over process 1's command line: SELinux has a rule for it. Both get places in a tmpfs
+   that has its own. */
+static int try_over_proc(int tmpfs, int proc)
 {
-    own_fd int tmpfs = try_fs("tmpfs");
-    if (tmpfs < 0)
-        return tmpfs;
-    int e = sys_move_mount(tmpfs, "", AT_FDCWD, "/", SYS_MOVE_FROM_EMPTY);
+    int e = sys_mkdirat(tmpfs, "p", 0755);
     if (e == 0)
-        e = sys_mkdirat(tmpfs, "a", 0755);
+        e = sys_mknodat(tmpfs, "f", S_IFREG, 0);
+    if (e == 0)
+        e = sys_move_mount(proc, "", tmpfs, "p", SYS_MOVE_FROM_EMPTY);
+    own_fd int file = e < 0 ? e : sys_open_tree(tmpfs, "f", SYS_TREE_CLONE | SYS_TREE_CLOEXEC);
+    return file < 0 ? file : sys_move_mount(file, "", proc, "1/cmdline", SYS_MOVE_FROM_EMPTY);
+}
+
+/* In a tmpfs that has its place. */
+static int try_overlay(int tmpfs)
+{
+    int e = sys_mkdirat(tmpfs, "a", 0755);
     if (e == 0)
         e = sys_mkdirat(tmpfs, "b", 0755);
     if (e == 0)
@@ -125,12 +131,17 @@ static _Noreturn void trial(void *arg)
         (void)sys_prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* after a run this is a copy of what others may not examine */
     t.no[TRIAL_MAPS] = map_ids(ask->uid, ask->gid, ask->uid, ask->gid);
     t.no[TRIAL_MOUNTS] = try_mounts();
-    int fd = try_fs("proc");
-    t.no[TRIAL_PROC] = fd < 0 ? fd : 0;
-    fd = try_fs("tmpfs");
+    const int proc = try_fs("proc"), fd = try_fs("tmpfs");
+    t.no[TRIAL_PROC] = proc < 0 ? proc : 0;
     t.no[TRIAL_TMPFS] = fd < 0 ? fd : 0;
-    t.no[TRIAL_OVERLAY] =
-        ask->boxed ? -EPERM : try_overlay(); /* no box's guard mounts one, and it would tell of the trial */
+    /* No box's guard mounts an overlay, and it would tell of the trial. */
+    t.no[TRIAL_OVERLAY] = -EPERM;
+    if (!ask->boxed && fd >= 0) {
+        t.no[TRIAL_ATTACH] = sys_move_mount(fd, "", AT_FDCWD, "/", SYS_MOVE_FROM_EMPTY);
+        if (t.no[TRIAL_ATTACH] == 0 && proc >= 0)
+            t.no[TRIAL_PROC] = try_over_proc(fd, proc);
+        t.no[TRIAL_OVERLAY] = t.no[TRIAL_ATTACH] ? t.no[TRIAL_ATTACH] : try_overlay(fd);
+    }
     if (ask->catches)
         try_catch(t.no + TRIAL_CATCH);
     (void)sys_write(ask->report, &t, sizeof t);
@@ -189,105 +200,9 @@ static int try_namespaces(struct trying ask, struct tried *ret)
     return n == (long)sizeof *ret ? 0 : -EIO;
 }
 
-/* ---- why not ---- */
-
-/* The first number in a file of /proc/sys, or -1. */
-static long read_switch(const char *path)
-{
-    char text[32];
-    return sys_read_text(AT_FDCWD, path, text, sizeof text) <= 0 ? -1 : strtol(text, NULL, 10);
-}
-
-/* Of the limits that a user's namespaces have, one for each kind, the lowest is reached first. The kernel does not say which was. */
-static struct reason lowest_limit(struct arena *mem)
-{
-    static const char *const kinds[] = {"user", "mnt", "net", "pid", "ipc", "uts", "cgroup"};
-    enum { ENOUGH = 15000 };
-    const char *lowest = kinds[0];
-    long least = LONG_MAX;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        char path[64];
-        snprintf(path, sizeof path, "/proc/sys/user/max_%s_namespaces", kinds[i]);
-        const long limit = read_switch(path);
-        if (limit < 0 || limit >= least)
-            continue;
-        least = limit;
-        lowest = kinds[i];
-    }
-    const char *why =
-        least == 0
-            ? arena_printf(mem, "%s namespaces are disabled (user.max_%s_namespaces is 0)", lowest, lowest)
-            : arena_printf(mem, "a limit of namespaces is reached (user.max_%s_namespaces is the lowest)", lowest);
-    const char *remedy = arena_printf(mem, "sudo sysctl -w user.max_%s_namespaces=%ld", lowest,
-                                      least < ENOUGH         ? ENOUGH
-                                      : least < LONG_MAX / 2 ? 2 * least
-                                                             : least);
-    return (struct reason){why ? why : "a limit of namespaces is reached", remedy};
-}
-
-/* Why user namespaces cannot be created, or grant nothing. */
-static struct reason namespace_reason(struct arena *mem, const struct tried *t)
-{
-    if (read_switch("/proc/sys/user/max_user_namespaces") == 0)
-        return (struct reason){"user namespaces are disabled (user.max_user_namespaces is 0)",
-                               "sudo sysctl -w user.max_user_namespaces=15000"};
-    if (read_switch("/proc/sys/kernel/unprivileged_userns_clone") == 0)
-        return (struct reason){"user namespaces are for root only (kernel.unprivileged_userns_clone is 0)",
-                               "sudo sysctl -w kernel.unprivileged_userns_clone=1"};
-    if (read_switch("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == 1)
-        return (struct reason){
-            "AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1)",
-            "printf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile pinfold /usr/{,local/}bin/pinfold "
-            "flags=(unconfined) {\\n  userns,\\n}\\n' | sudo tee /etc/apparmor.d/pinfold && "
-            "sudo apparmor_parser -r /etc/apparmor.d/pinfold"};
-    if (t->clone == -EPERM)
-        return (struct reason){
-            "creating namespaces is refused, as in a container with a system call filter or in a chroot",
-            "start the container with --security-opt seccomp=unconfined"};
-    if (t->clone == -ENOSPC || t->clone == -EUSERS)
-        return lowest_limit(mem);
-    if (t->clone)
-        return (struct reason){trial_clause(mem, "the kernel refuses namespaces", -t->clone),
-                               t->clone == -EAGAIN ? ERR_MORE_PROCESSES : NULL};
-    if (t->no[TRIAL_MAPS] == -ENOENT && access("/proc/self", F_OK) < 0)
-        return (struct reason){"/proc is not mounted here", "mount -t proc proc /proc"};
-    for (int i = 0; i <= TRIAL_TMPFS; i++) {
-        static const char *const what[] = {"a user namespace's id maps", "mounts in a user namespace",
-                                           "a tmpfs in a user namespace"};
-        if (i < 3 && t->no[i])
-            return (struct reason){trial_clause(mem, what[i], -t->no[i]), NULL};
-    }
-    return (struct reason){"user namespaces do not work here", NULL};
-}
-
 #define ALL_FEATURES (((features)1 << FEATURE_COUNT) - 1)
 /* Judged elsewhere: by the creation of control groups, and by the plan from the policy alone. */
 #define LIMIT_FEATURES (F(CGROUP_LIMITS) | F(LIMIT_MEMORY) | F(LIMIT_CPU) | F(LIMIT_PROCESSES) | F(LIMIT_DISK))
-
-/*
- * The guard reads the arguments of calls in memory of the box's, which Yama may keep from it: at 3 from everybody, at 2 from whoever has
- * no CAP_SYS_PTRACE over the box. Where there are namespaces the guard has that; without them it has the caller's. A box that started
- * all the same would see each of its calls fail with EFAULT. SELinux may keep it from everybody, too.
- */
-const char *native_unreadable(const struct facts *f, const char **ret_remedy)
-{
-    const long scope = read_switch("/proc/sys/kernel/yama/ptrace_scope");
-    if (scope > 2) {
-        *ret_remedy = "set it to 2 or less in /etc/sysctl.d, and restart the machine, which keeps a 3 until then";
-        return "kernel.yama.ptrace_scope is 3, so that nobody may read the arguments of system calls";
-    }
-    if (scope == 2 && f->tier == TIER_LANDLOCK && !sys_caps_has(CAP_SYS_PTRACE)) {
-        *ret_remedy = "sudo sysctl -w kernel.yama.ptrace_scope=1";
-        return "kernel.yama.ptrace_scope is 2, so that without namespaces only root may read the arguments of system "
-               "calls";
-    }
-    /* Of Fedora's policy, for instance: then SELinux lets nobody read another process's memory, whatever its capabilities. */
-    if (read_switch("/sys/fs/selinux/booleans/deny_ptrace") == 1 && read_switch("/sys/fs/selinux/enforce") == 1) {
-        *ret_remedy = "sudo setsebool -P deny_ptrace off";
-        return "SELinux's boolean deny_ptrace is on, so that nobody may read the arguments of system calls";
-    }
-    return NULL;
-}
 
 /* Containers' filters refuse it, even for a process's own memory. */
 static bool memory_calls_refused(void)
@@ -345,8 +260,8 @@ static int probe_thoroughly(struct facts *f, struct arena *mem, bool *ret_superv
     int r = try_or_keep(f, &t, ret_supervised);
     if (r < 0)
         return err_sys(e, ERR_SYSTEM, -r, "cannot test namespaces");
-    if (t.clone || t.no[TRIAL_MAPS] || t.no[TRIAL_MOUNTS] || t.no[TRIAL_TMPFS]) {
-        facts_without_namespaces(f, memory_calls_refused(), namespace_reason(mem, &t));
+    if (t.clone || t.no[TRIAL_MAPS] || t.no[TRIAL_MOUNTS] || t.no[TRIAL_TMPFS] || t.no[TRIAL_ATTACH]) {
+        facts_without_namespaces(f, memory_calls_refused(), native_no_namespaces(mem, &t));
         return 0;
     }
     f->overlay = t.no[TRIAL_OVERLAY] == 0;
@@ -356,9 +271,7 @@ static int probe_thoroughly(struct facts *f, struct arena *mem, bool *ret_superv
                    (struct reason){trial_clause(mem, "overlayfs in a user namespace", -t.no[TRIAL_OVERLAY]), NULL});
     facts_of_catch(f, mem, &t);
     if (t.no[TRIAL_PROC])
-        facts_lack(f, F(FRESH_PROC),
-                   (struct reason){"a new /proc is refused, as in a container that masks parts of /proc",
-                                   "start the container with --security-opt systempaths=unconfined"});
+        facts_lack(f, F(FRESH_PROC), native_no_proc(mem, &t));
     return 0;
 }
 

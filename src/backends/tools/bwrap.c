@@ -30,7 +30,7 @@ static int bwrap_probe(struct facts *f, struct arena *mem, bool thorough, struct
         return r;
     f->tool = tool_find(mem, "bwrap");
     if (!f->tool)
-        return err_say(e, ERR_CANNOT, "bwrap is not installed (apt install bubblewrap)");
+        return err_say(e, ERR_CANNOT, "bwrap is not installed (Debian: apt install bubblewrap)");
     if (f->tier != TIER_NAMESPACES)
         return tool_no_namespaces(f, e);
     if (stat(f->tool, &st) == 0 && st.st_mode & S_ISUID && f->uid != 0)

@@ -46,7 +46,7 @@ static int firejail_probe(struct facts *f, struct arena *mem, bool thorough, str
         return r;
     f->tool = tool_find(mem, "firejail");
     if (!f->tool)
-        return err_say(e, ERR_CANNOT, "firejail is not installed (apt install firejail)");
+        return err_say(e, ERR_CANNOT, "firejail is not installed (Debian: apt install firejail)");
     if (f->tier != TIER_NAMESPACES)
         return tool_no_namespaces(f, e);
     if (is_container())

@@ -129,7 +129,7 @@ static int vm_probe(struct facts *f, struct arena *mem, bool thorough, struct er
                        f->why_not[FEATURE_PID_NAMESPACE] ? f->why_not[FEATURE_PID_NAMESPACE] : "by the kernel");
     f->tool = tool_find(mem, QEMU);
     if (!f->tool)
-        return err_say(e, ERR_CANNOT, "vm: " QEMU " is not installed (apt install qemu-system-x86)");
+        return err_say(e, ERR_CANNOT, "vm: " QEMU " is not installed (Debian: apt install qemu-system-x86)");
     r = machine_fact(f, mem, e);
     if (r < 0)
         return r;

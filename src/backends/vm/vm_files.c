@@ -195,13 +195,14 @@ static int try_kernel(const struct policy *p, const char *kernel, bool emulated,
         return err_say(e, ERR_CANNOT, "vm: '%s' is not a readable kernel (bzImage); name one with --vm-kernel FILE",
                        kernel);
     if (!modules_for(p, kernel, &m, release, &lacking))
-        return err_say(
-            e, ERR_CANNOT,
-            lacking ? "vm: the kernel %s has no %s; install another (apt install linux-image-amd64) or name one with "
-                      "--vm-kernel"
-                    : "vm: the modules of the kernel %s%.0s are not in /lib/modules; name their directory with "
-                      "--vm-modules DIR",
-            release, lacking ? lacking : "");
+        return err_say(e, ERR_CANNOT,
+                       lacking
+                           ? "vm: the kernel %s has no %s; install another (Debian: apt install linux-image-amd64) or "
+                             "name one with "
+                             "--vm-kernel"
+                           : "vm: the modules of the kernel %s%.0s are not in /lib/modules; name their directory with "
+                             "--vm-modules DIR",
+                       release, lacking ? lacking : "");
     int r = tool_init(mem, &init, NULL, e);
     if (r < 0)
         return r;
@@ -240,9 +241,10 @@ int machine_find(const struct policy *p, bool emulated, struct arena *mem, struc
         *e = last;
         return -EOPNOTSUPP;
     }
-    return err_say(e, ERR_CANNOT,
-                   "vm: there is no kernel in /boot; install one (apt install linux-image-amd64) or name one with "
-                   "--vm-kernel FILE");
+    return err_say(
+        e, ERR_CANNOT,
+        "vm: there is no kernel in /boot; install one (Debian: apt install linux-image-amd64) or name one with "
+        "--vm-kernel FILE");
 }
 
 /* ---- the initramfs ---- */

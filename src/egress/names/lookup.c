@@ -49,7 +49,8 @@ static void finish(struct lookup *l)
     struct host_addr found[MAX_ADDRESSES];
     unsigned n = l->n;
     memcpy(found, l->found, sizeof found);
-    if (n) {
+    c->unanswered = l->failed;
+    if (n && !l->alone) {
         strcpy(slot->name, l->base);
         slot->n = (uint8_t)n;
         slot->until = world.now + CACHE_MS;
@@ -87,7 +88,7 @@ static void advance(struct lookup *l, bool none)
     if (l->type == DNS_A) {
         l->type = DNS_AAAA;
     } else {
-        if (l->n || !none || !candidate(l->base, ++l->search, l->name)) {
+        if (l->alone || l->n || !none || !candidate(l->base, ++l->search, l->name)) {
             finish(l);
             return;
         }
@@ -111,6 +112,7 @@ void lookup_late(struct lookup *l)
         if (send_query(l) == 0)
             return;
     }
+    l->failed = true;
     finish(l);
 }
 
@@ -135,7 +137,40 @@ void lookup_ready(struct lookup *l)
         lookup_late(l);
         return;
     }
+    l->failed = r == -EMSGSIZE;
     advance(l, r <= 0);
+}
+
+static void begin(struct conn *c, const char *name, resolved_fn *resolved, bool alone)
+{
+    struct lookup *l = calloc(1, sizeof *l);
+    if (!l) {
+        c->unanswered = true;
+        resolved(c, NULL, 0);
+        return;
+    }
+    *l = (struct lookup){.source.fd = -1,
+                         .conn = c,
+                         .base = name,
+                         .resolved = resolved,
+                         .type = alone ? DNS_AAAA : DNS_A,
+                         .alone = alone,
+                         .next = world.lookups};
+    if (l->next)
+        l->next->before = l;
+    world.lookups = l;
+    c->lookup = l;
+    if (alone)
+        strcpy(l->name, name);
+    if (!alone && !candidate(name, 0, l->name))
+        finish(l);
+    else if (send_query(l) < 0)
+        lookup_late(l);
+}
+
+void lookup_only(struct conn *c, const char *name, resolved_fn *resolved)
+{
+    begin(c, name, resolved, true);
 }
 
 void lookup_start(struct conn *c, const char *name, resolved_fn *resolved)
@@ -152,21 +187,7 @@ void lookup_start(struct conn *c, const char *name, resolved_fn *resolved)
         resolved(c, slot->addrs, slot->n);
         return;
     }
-    struct lookup *l = calloc(1, sizeof *l);
-    if (!l) {
-        resolved(c, NULL, 0);
-        return;
-    }
-    *l = (struct lookup){
-        .source.fd = -1, .conn = c, .base = name, .resolved = resolved, .type = DNS_A, .next = world.lookups};
-    if (l->next)
-        l->next->before = l;
-    world.lookups = l;
-    c->lookup = l;
-    if (!candidate(name, 0, l->name))
-        finish(l);
-    else if (send_query(l) < 0)
-        lookup_late(l);
+    begin(c, name, resolved, false);
 }
 
 static struct lookup *dead_lookups;

@@ -78,7 +78,6 @@ static int object_judged(struct guard *g, int dir, uint64_t path, bool follow, e
 /* The descriptor to act on: a duplicate of the caller's, or one of the copy that now has the name. */
 static int fd_once(struct guard *g, int own, enum denial_action action, enum hardlink_change change, bool alone)
 {
-    char room[12];
     int no = names_lock(g, alone);
     if (no < 0)
         return no;
@@ -94,7 +93,7 @@ static int fd_once(struct guard *g, int own, enum denial_action action, enum har
             no = hardlink_own(g, NULL, &g->object, change);
         if (no == 0 && foreign) {
             int flags = sys_fcntl(own, F_GETFL, 0) & O_PATH;
-            fd = no = sys_openat(g->self_fd, decimal(room, g->object.fd), flags | O_NONBLOCK | O_CLOEXEC, 0);
+            fd = no = own_reopen(g, g->object.fd, flags | O_NONBLOCK);
         } else if (no == 0) {
             fd = no = sys_fcntl(own, F_DUPFD_CLOEXEC, 0);
         }

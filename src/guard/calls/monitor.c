@@ -312,14 +312,13 @@ static bool path_read(struct guard *g, int dir, uint64_t at, char text[PATH_MAX]
 static int would_open(struct guard *g, int base, const char *text, int want)
 {
     struct sys_stat st;
-    char room[12];
     long no = sys_call(SYS_faccessat2, base, text, want, AT_EACCESS, 0, 0);
     if (no < 0 || !g->plan->tier)
         return (int)-no;
     auto_fd int fd = sys_openat(base, text, O_PATH | O_CLOEXEC, 0);
     if (fd < 0 || sys_stat_fd(fd, SYS_STAT_BASIC, &st) < 0 || !(S_ISREG(st.mode) || S_ISDIR(st.mode)))
         return 0;
-    auto_fd int own = sys_openat(g->self_fd, decimal(room, fd), O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
+    auto_fd int own = own_reopen(g, fd, O_RDONLY | O_NONBLOCK);
     return own < 0 ? -own : 0;
 }
 
@@ -339,12 +338,12 @@ static int would_open_there(struct guard *g, int base, const char *text, int wan
 /* The program that a script's first line names. True: there is nothing to tell of it. */
 static bool script_look(struct guard *g, int base, const char *text)
 {
-    char head[SCRIPT_MAX], room[12];
+    char head[SCRIPT_MAX];
     struct sys_stat st;
     auto_fd int fd = sys_openat(base, text, O_PATH | O_CLOEXEC, 0);
     if (fd < 0 || sys_stat_fd(fd, SYS_STAT_BASIC, &st) < 0 || !S_ISREG(st.mode))
         return false;
-    auto_fd int own = sys_openat(g->self_fd, decimal(room, fd), O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
+    auto_fd int own = own_reopen(g, fd, O_RDONLY | O_NONBLOCK);
     long n = own < 0 ? own : sys_read(own, head, sizeof head - 1);
     if (n < 3 || head[0] != '#' || head[1] != '!')
         return n > 0;

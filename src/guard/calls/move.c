@@ -104,14 +104,13 @@ static const struct carried_file *find_arrived(const struct carrying *c, const s
 /* By descriptor: the box may have put something else there meanwhile. */
 static int link_arrived(const struct carrying *c, const struct carried_file *first, int to, const char *name)
 {
-    char room[12];
     struct sys_stat st;
     own_fd int fd = sys_openat2(c->top, first->path, O_PATH | O_CLOEXEC, 0,
                                 RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
     const int no = fd < 0 ? fd : sys_stat_fd(fd, SYS_STAT_BASIC, &st);
     if (no < 0 || !S_ISREG(st.mode) || st.inode != first->is)
         return no < 0 ? no : -ESTALE;
-    return sys_linkat(c->g->self_fd, decimal(room, fd), to, name, AT_SYMLINK_FOLLOW);
+    return own_link(c->g, fd, to, name);
 }
 
 static int carry_name(struct carrying *c, int from, int to, const struct sys_dirent *d)

@@ -7,10 +7,22 @@
 #include "base/fd.h"
 #include "guard/inside.h"
 
-/* Finds the place `path` of the caller and takes the lock: exclusively if it matters to repositories. */
-static int place_locked(struct guard *g, int dir, const char *text, struct place *ret)
+static void place_unlock(struct guard *g, struct place *p)
 {
-    int no = names_lock(g, false);
+    holds_drop(g);
+    names_unlock(g);
+    place_drop(p);
+}
+
+/* Finds g->from, the place `path` of the caller, takes the lock (exclusively if it matters to repositories), and locks other boxes out of
+   what a verdict about the place depends on. */
+static int place_locked(struct guard *g, int dir, uint64_t path, enum denial_action action)
+{
+    struct place *ret = &g->from;
+    const char *text = g->text[0];
+    int no = target_string(g, path, g->text[0]);
+    if (no >= 0)
+        no = names_lock(g, false);
     if (no < 0)
         return no;
     no = place_find(g, dir, text, ret);
@@ -23,25 +35,12 @@ static int place_locked(struct guard *g, int dir, const char *text, struct place
     }
     if (no < 0 && g->names_held)
         names_unlock(g);
+    if (no < 0)
+        return no;
+    no = hold_place(g, ret, action);
+    if (no < 0)
+        place_unlock(g, ret);
     return no;
-}
-
-/* Locks other boxes out of what a verdict about the place depends on. */
-static int place_held(struct guard *g, struct place *p, enum denial_action action)
-{
-    int no = hold_place(g, p, action);
-    if (no < 0) {
-        names_unlock(g);
-        place_drop(p);
-    }
-    return no;
-}
-
-static void place_unlock(struct guard *g, struct place *p)
-{
-    holds_drop(g);
-    names_unlock(g);
-    place_drop(p);
 }
 
 /* An object created under a guarded name (mode "existing"), or that makes a repository, is remembered as the box's
@@ -91,11 +90,7 @@ long make_call(struct guard *g, int dir, uint64_t path, bool directory, unsigned
     struct place *p = &g->from;
     if (!directory && S_ISDIR(mode))
         return -EPERM; /* mknod */
-    int no = target_string(g, path, g->text[0]);
-    if (no >= 0)
-        no = place_locked(g, dir, g->text[0], p);
-    if (no == 0)
-        no = place_held(g, p, DENIAL_CREATE);
+    int no = place_locked(g, dir, path, DENIAL_CREATE);
     if (no < 0)
         return no;
     const enum made made = directory                               ? MADE_EMPTY_DIRECTORY
@@ -125,11 +120,7 @@ long symlink_call(struct guard *g, uint64_t target, int dir, uint64_t path)
     if (no == 0)
         no = -ENOENT; /* an empty target */
     if (no > 0)
-        no = target_string(g, path, g->text[0]);
-    if (no >= 0)
-        no = place_locked(g, dir, g->text[0], p);
-    if (no == 0)
-        no = place_held(g, p, DENIAL_LINK);
+        no = place_locked(g, dir, path, DENIAL_LINK);
     if (no < 0)
         return no;
     no = refused_or_there(p, verdict_make(g, p, MADE_LINK));
@@ -154,11 +145,7 @@ long unlink_call(struct guard *g, int dir, uint64_t path, int flags)
     struct place *p = &g->from;
     if (flags & ~AT_REMOVEDIR)
         return -EINVAL;
-    int no = target_string(g, path, g->text[0]);
-    if (no >= 0)
-        no = place_locked(g, dir, g->text[0], p);
-    if (no == 0)
-        no = place_held(g, p, DENIAL_REMOVE);
+    int no = place_locked(g, dir, path, DENIAL_REMOVE);
     if (no < 0)
         return no;
     no = verdict_remove(g, p, flags & AT_REMOVEDIR);
@@ -343,7 +330,6 @@ static int link_numbered(struct guard *g)
 static int link_places(struct guard *g)
 {
     struct place *to = &g->to;
-    char room[12];
     int no = to->frozen ? refused_or_there(to, -EROFS) : verdict_object(g, &g->object, DENIAL_LINK);
     if (no == 0)
         no = link_config(g, to);
@@ -361,10 +347,10 @@ static int link_places(struct guard *g)
     if (S_ISLNK(g->object.st.mode))
         no = g->from.dir >= 0 ? sys_linkat(g->from.dir, g->from.name, to->dir, to->name, 0) : -ENOENT;
     else
-        no = sys_linkat(g->self_fd, decimal(room, g->object.fd), to->dir, to->name, AT_SYMLINK_FOLLOW);
+        no = own_link(g, g->object.fd, to->dir, to->name);
     if (no == -EXDEV &&
         to->seen >= 0) /* a descriptor of the caller, in the mount that it sees: use the same directory there */
-        no = sys_linkat(g->self_fd, decimal(room, g->object.fd), to->seen, to->name, AT_SYMLINK_FOLLOW);
+        no = own_link(g, g->object.fd, to->seen, to->name);
     if (no == 0)
         no = link_numbered(g);
     if (no == 0)

@@ -69,8 +69,7 @@ static int open_terminal(struct guard *g, int flags)
     if (pts < 0 || sys_stat_fd(pts, SYS_STAT_BASIC, &st) < 0 || !S_ISCHR(st.mode) || st.device_major != major ||
         st.device_minor != minor || file_system_of(g, pts, &st) != FS_PTS)
         return -ENXIO;
-    char room[12];
-    return sys_openat(g->self_fd, decimal(room, pts), reopen_flags(flags), 0);
+    return own_reopen(g, pts, reopen_flags(flags));
 }
 
 /* fs.protected_regular and protected_fifos concern opens with O_CREAT in sticky directories: let the kernel decide. */
@@ -100,7 +99,6 @@ static long open_granted(struct guard *g, struct object *o, int flags)
 /* Opens an existing object. The name lock is held on entry and free on return. */
 static long open_object(struct guard *g, struct place *p, struct object *o, int flags)
 {
-    char room[12];
     int no = S_ISDIR(o->st.mode) && (flags & O_CREAT) ? -EISDIR : 0;
     if (no == 0 && g->ours && (o->proc || (!S_ISREG(o->st.mode) && !S_ISDIR(o->st.mode))))
         no = -ENODEV; /* /proc, devices, pipes, sockets */
@@ -153,7 +151,7 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
         else if (o->proc)
             no = proc_open(g, o, way, reopen_flags(flags));
         else
-            no = sys_openat(g->self_fd, decimal(room, o->fd), reopen_flags(flags), 0);
+            no = own_reopen(g, o->fd, reopen_flags(flags));
     }
     object_drop(o);
     if (no < 0)

@@ -71,7 +71,6 @@ static int name_it(int base, char path[PATH_MAX], const struct open_how *how, st
 static int look_at(struct guard *g, int base, char path[PATH_MAX], const struct open_how *how)
 {
     struct sys_stat st;
-    char room[12];
     auto_fd int named = name_it(base, path, how, &st);
     if (named < 0)
         return named;
@@ -90,8 +89,8 @@ static int look_at(struct guard *g, int base, char path[PATH_MAX], const struct 
     }
     if (g->names_held)
         names_unlock(g);
-    const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (S_ISDIR(st.mode) ? O_DIRECTORY : 0);
-    return no < 0 ? no : sys_openat(g->self_fd, decimal(room, named), flags, 0);
+    const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | (S_ISDIR(st.mode) ? O_DIRECTORY : 0);
+    return no < 0 ? no : own_reopen(g, named, flags);
 }
 
 long open_below_call(struct guard *g, int dir, uint64_t path, uint64_t at, uint64_t size)

@@ -44,8 +44,7 @@ static int is_of_box(struct guard *g, int task, pid_t tid)
 
 bool peer_of_box(struct guard *g, pid_t who)
 {
-    char room[12];
-    auto_fd int task = sys_openat(g->host_proc, decimal(room, who), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    auto_fd int task = task_of(g, who);
     if (task < 0)
         return false;
     ptrace_hide(g, true);
@@ -118,7 +117,6 @@ long peer_call(struct guard *g)
     const __u64 *a = g->n.data.args;
     const bool values = g->n.data.nr == SYS_setpriority || g->n.data.nr == SYS_ioprio_set; /* passed by value */
     const pid_t who = (pid_t)a[values];
-    char room[12];
     if (who <= 0)
         return -ESRCH;
     if (is_caller(g, who) || (g->n.data.nr == SYS_prlimit64 && !a[2]))
@@ -128,7 +126,7 @@ long peer_call(struct guard *g)
     int bytes = values ? 0 : argument_read(g);
     if (bytes < 0)
         return bytes;
-    auto_fd int task = sys_openat(g->host_proc, decimal(room, who), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    auto_fd int task = task_of(g, who);
     if (task < 0)
         return -ESRCH;
     int no = target_valid(g);

@@ -289,12 +289,8 @@ static bool named_socket(struct guard *g, const struct object *o)
     for (size_t i = 0; i < g->rules.n_sockets; i++) {
         struct sys_stat st;
         char name[PLACE_PATH];
-        struct str path = g->rules.sockets[i].path;
-        if (path.n >= sizeof name)
-            continue;
-        memcpy(name, path.p, path.n);
-        name[path.n] = 0;
-        if (sys_stat_at(AT_FDCWD, name, 0, SYS_STAT_BASIC, &st) == 0 && sys_same(&st, &o->st))
+        if (str_copy(g->rules.sockets[i].path, name, sizeof name) &&
+            sys_stat_at(AT_FDCWD, name, 0, SYS_STAT_BASIC, &st) == 0 && sys_same(&st, &o->st))
             return true;
     }
     return false;

@@ -62,14 +62,12 @@ int again_fd(struct guard *g, int fd)
 {
     struct sys_stat st;
     struct opened was;
-    char room[12];
     own_fd int link = link_open(g, fd, &st, &was);
     if (link < 0 || was.flags & O_PATH || (!S_ISREG(st.mode) && !S_ISDIR(st.mode)))
         return link < 0 ? link : sys_taken(&link);
-    (void)decimal(room, link);
-    int own = sys_openat(g->self_fd, room, (int)(was.flags & (O_ACCMODE | O_APPEND)) | O_NONBLOCK | O_CLOEXEC, 0);
+    int own = own_reopen(g, link, (int)(was.flags & (O_ACCMODE | O_APPEND)) | O_NONBLOCK);
     if (own == -EACCES && was.flags & O_ACCMODE) /* its mode has changed since */
-        own = sys_openat(g->self_fd, room, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
+        own = own_reopen(g, link, O_RDONLY | O_NONBLOCK);
     return own >= 0 ? own : sys_taken(&link);
 }
 

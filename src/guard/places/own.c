@@ -30,6 +30,26 @@ void ptrace_hide(struct guard *g, bool hide)
         g->ptrace_off = hide;
 }
 
+/* ---- descriptors ---- */
+
+int own_reopen(const struct guard *g, int fd, int flags)
+{
+    char room[12];
+    return sys_openat(g->self_fd, decimal(room, fd), flags | O_CLOEXEC, 0);
+}
+
+int own_link(const struct guard *g, int fd, int dir, const char *name)
+{
+    char room[12];
+    return sys_linkat(g->self_fd, decimal(room, fd), dir, name, AT_SYMLINK_FOLLOW);
+}
+
+int task_of(const struct guard *g, pid_t tid)
+{
+    char room[12];
+    return sys_openat(g->host_proc, decimal(room, tid), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+}
+
 /* ---- file systems and mounts ---- */
 
 enum file_system file_system_of(struct guard *g, int fd, const struct sys_stat *st)
@@ -42,11 +62,11 @@ enum file_system file_system_of(struct guard *g, int fd, const struct sys_stat *
         if (g->devices[i].device == device)
             return (enum file_system)g->devices[i].kind;
     struct statfs fs;
-    enum file_system kind = FS_ORDINARY;
-    if (sys_fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC)
-        kind = FS_PROC;
-    else if (fs.f_type == DEVPTS_SUPER_MAGIC)
-        kind = FS_PTS;
+    if (sys_fstatfs(fd, &fs) < 0)
+        return FS_ORDINARY; /* a dead one; those of the kernel always answer */
+    const enum file_system kind = fs.f_type == PROC_SUPER_MAGIC     ? FS_PROC
+                                  : fs.f_type == DEVPTS_SUPER_MAGIC ? FS_PTS
+                                                                    : FS_ORDINARY;
     unsigned at = g->n_devices < DEVICES ? g->n_devices++ : (unsigned)(device % DEVICES);
     g->devices[at].device = device;
     g->devices[at].kind = kind;

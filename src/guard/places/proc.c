@@ -233,13 +233,12 @@ enum proc_way proc_way(struct guard *g, const struct place *p, const struct obje
 
 int proc_open(struct guard *g, const struct object *o, enum proc_way way, int flags)
 {
-    char room[12];
     if (way == PROC_CLOSED)
         return -EACCES;
     if (way == PROC_APART)
         return open_apart(g, (struct apart){.object = o->fd, .flags = flags});
     ptrace_hide(g, way != PROC_OWN);
-    int fd = sys_openat(g->self_fd, decimal(room, o->fd), flags, 0);
+    int fd = own_reopen(g, o->fd, flags);
     ptrace_hide(g, false);
     return fd;
 }
@@ -260,13 +259,12 @@ static int numbered(struct guard *g, const char *name)
 /* Opens one of the caller's descriptors again, as the link would. */
 static int own_descriptor(struct guard *g, const char *name, int flags, bool *ret_writes)
 {
-    char room[12];
     auto_fd int own = numbered(g, name);
     if (own < 0)
         return own;
     int mode = sys_fcntl(own, F_GETFL, 0);
     *ret_writes = mode >= 0 && !(mode & O_PATH) && (mode & O_ACCMODE) != O_RDONLY;
-    return sys_openat(g->self_fd, decimal(room, own), flags, 0);
+    return own_reopen(g, own, flags);
 }
 
 /* To whom a directory of a /proc belongs. */

@@ -25,10 +25,8 @@
 int open_in_box(struct str path, int flags)
 {
     char name[PLACE_PATH + 64];
-    if (path.n >= sizeof name)
+    if (!str_copy(path, name, sizeof name))
         return -ENAMETOOLONG;
-    memcpy(name, path.p, path.n);
-    name[path.n] = 0;
     return sys_openat2(AT_FDCWD, path.n ? name : "/", (uint64_t)flags | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
 }
 

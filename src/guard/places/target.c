@@ -14,7 +14,8 @@
 #include "sys/fd.h"
 #include "sys/process.h"
 
-#define MOST_PATHS 256 /* bytes that hold most of them */
+#define MOST_PATHS  256 /* bytes that hold most of them */
+#define STATUS_ROOM 4096
 
 static void target_drop(struct target *t)
 {
@@ -49,8 +50,7 @@ int target_find(struct guard *g)
         return 0;
     if (t->tid)
         target_drop(t);
-    char room[12];
-    int proc = sys_openat(g->host_proc, decimal(room, tid), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    const int proc = task_of(g, tid);
     if (proc < 0)
         return -ENOENT;
     *t = (struct target){.tid = tid, .proc = proc, .pidfd = sys_pidfd_open(tid, PIDFD_THREAD), .process = -1};
@@ -91,13 +91,49 @@ int target_valid(struct guard *g)
     return sys_notify_valid(g->notify, g->n.id);
 }
 
+/*
+ * The beginning of a process's status without the list of its groups, which may have 65,536 and stands before most of what is asked.
+ * "" where it cannot be read. Its length, or -errno.
+ */
+static long status_read(int fd, char text[STATUS_ROOM])
+{
+    static const char groups[] = "\nGroups:";
+    size_t have = 0;
+    bool within = false;
+    for (;;) {
+        const size_t room = STATUS_ROOM - 1 - have, before = have;
+        const long n = fd < 0 ? fd : sys_read(fd, text + have, room);
+        have = n < 0 ? 0 : have + (size_t)n;
+        text[have] = 0;
+        if (n <= 0)
+            return n < 0 ? n : (long)have;
+        char *from = within ? text + before : strstr(text, groups);
+        if (from) {
+            from += !within;
+            const char *end = strchr(from, '\n');
+            const char *rest = end ? end + 1 : text + have;
+            within = !end;
+            memmove(from, rest, (size_t)(text + have - rest) + 1);
+            have -= (size_t)(rest - from);
+        }
+        if ((size_t)n < room || have == STATUS_ROOM - 1)
+            return (long)have;
+    }
+}
+
+static long status_text(int dir, const char *name, char text[STATUS_ROOM])
+{
+    auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_CLOEXEC, 0);
+    return status_read(fd, text);
+}
+
 int target_status(struct guard *g, struct target *t)
 {
-    char text[4096];
+    char text[STATUS_ROOM];
     table_lock(g->shared);
     uint64_t when = g->shared->clock;
     table_unlock(g->shared);
-    if (sys_read_text(t->proc, "status", text, sizeof text) <= 0)
+    if (status_text(t->proc, "status", text) <= 0)
         return -ESRCH;
     const long tgid = proc_number(text, "\nTgid:\t", 10), mask = proc_number(text, "\nUmask:\t", 8);
     if (tgid <= 0)
@@ -122,8 +158,8 @@ uint32_t target_line(struct guard *g, char to[DENIAL_ARGV])
 
 uint32_t target_session(struct guard *g)
 {
-    char text[4096];
-    (void)sys_read_text(g->who->proc, "status", text, sizeof text);
+    char text[STATUS_ROOM];
+    (void)status_text(g->who->proc, "status", text);
     /* pid 1 is in a pid namespace that the builder created */
     bool below = g->plan->namespaces & ~g->plan->outer & CLONE_NEWPID;
     long id = below ? proc_second_number(text, "\nNSsid:\t") : proc_number(text, "\nNSsid:\t", 10);
@@ -134,30 +170,29 @@ uint32_t target_session(struct guard *g)
 
 int target_caps(struct guard *g, uint64_t *ret)
 {
-    char text[4096];
-    (void)sys_read_text(g->who->proc, "status", text, sizeof text);
+    char text[STATUS_ROOM];
+    (void)status_text(g->who->proc, "status", text);
     *ret = proc_set(text, CAPABILITIES);
     return strstr(text, CAPABILITIES) ? 0 : -ESRCH;
 }
 
 uint64_t signals_waiting(int dir, const char *status)
 {
-    char text[4096];
-    if (sys_read_text(dir, status, text, sizeof text) <= 0)
+    char text[STATUS_ROOM];
+    if (status_text(dir, status, text) <= 0)
         return ~0ull;
     return (proc_set(text, "\nSigPnd:\t") | proc_set(text, "\nShdPnd:\t")) & ~proc_set(text, "\nSigBlk:\t");
 }
 
 int32_t stopped_by(int proc, bool *ret_stopped)
 {
-    char text[4096];
+    char text[STATUS_ROOM];
     /* Nothing that somebody has mounted over it. */
     const uint64_t own = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS;
     own_fd int fd = sys_openat2(proc, "status", O_RDONLY | O_CLOEXEC, 0, own);
     if (fd == -ENOSYS) /* in another box, whose guard has none */
         fd = sys_openat(proc, "status", O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-    const long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
-    text[n > 0 ? n : 0] = 0;
+    (void)status_read(fd, text);
     *ret_stopped = strstr(text, "\nState:\tt");
     return (int32_t)proc_number(text, "\nTracerPid:\t", 10);
 }
@@ -366,7 +401,7 @@ int target_dir(struct guard *g, int fd)
     g->sure = true;
     if (dir == -EACCES && fd != AT_FDCWD) { /* the fd directory of a non-dumpable process belongs to root */
         auto_fd int own = target_fd(g, fd);
-        return own < 0 ? own : sys_openat(g->self_fd, decimal(room, own), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        return own < 0 ? own : own_reopen(g, own, O_PATH | O_DIRECTORY);
     }
     return dir == -ENOENT && fd != AT_FDCWD ? -EBADF : dir;
 }

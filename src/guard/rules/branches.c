@@ -68,10 +68,8 @@ static bool is_loose_there(int dir, struct str ref, struct str id)
 {
     char name[PATH_MAX], text[80];
     struct str there;
-    if (ref.n >= sizeof name)
+    if (!str_copy(ref, name, sizeof name))
         return false;
-    memcpy(name, ref.p, ref.n);
-    name[ref.n] = 0;
     own_fd int fd = sys_openat2(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0,
                                 RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
     long n = fd < 0 ? fd : sys_read(fd, text, sizeof text);

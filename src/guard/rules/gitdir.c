@@ -300,14 +300,13 @@ int git_put_refs(struct guard *g, const struct place *from, const struct place *
 /* ---- what is written in place: .gitmodules, when git checks out a tree, and the first configuration ---- */
 
 /* The file for the caller to write: nameless, with the present content (unless truncated) and permissions. */
-static int nameless(struct guard *g, const struct place *p, int flags, unsigned mode, int old)
+static int nameless(const struct place *p, int flags, unsigned mode, int old)
 {
     char *bytes = NULL;
     size_t n = 0;
     int fd = sys_openat(p->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
     if (fd < 0) /* a file system without O_TMPFILE */
         fd = sys_memory(".gitmodules");
-    (void)g;
     if (fd < 0 || old < 0)
         return fd;
     struct sys_stat st;
@@ -492,14 +491,13 @@ long git_in_place_open(struct guard *g, struct place *p, const struct rule *rule
         auto_fd int empty = sys_openat(p->dir, p->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         no = empty < 0 ? empty : 0;
     }
-    auto_fd int file = no < 0 ? no : nameless(g, p, flags, mode, old);
+    auto_fd int file = no < 0 ? no : nameless(p, flags, mode, old);
     if (file < 0)
         return file;
     auto_fd int events = sys_inotify(IN_CLOEXEC | IN_NONBLOCK);
     /* A read-only descriptor for the watcher, so that closing it triggers no event. */
-    auto_fd int reading = sys_openat(g->self_fd, decimal(room, file), O_RDONLY | O_CLOEXEC, 0);
-    auto_fd int giving =
-        sys_openat(g->self_fd, decimal(room, file), (flags & (O_ACCMODE | O_APPEND | O_NONBLOCK)) | O_CLOEXEC, 0);
+    auto_fd int reading = own_reopen(g, file, O_RDONLY);
+    auto_fd int giving = own_reopen(g, file, flags & (O_ACCMODE | O_APPEND | O_NONBLOCK));
     file = close_fd(file);
     if (reading < 0 || giving < 0)
         return giving < 0 ? giving : reading; /* its permissions forbid writing or judging it */

@@ -110,16 +110,13 @@ struct link_spot {
 
 static int spot_of_path(const struct object *o, struct link_spot *ret)
 {
-    char dir[PLACE_PATH];
     const char *slash = memrchr(o->path, '/', o->n);
     struct sys_stat st;
     if (!slash || o->n - (size_t)(slash - o->path) > NAME_MAX)
         return -ENOENT;
     size_t n = (size_t)(slash - o->path);
-    memcpy(dir, o->path, n + !n);
-    dir[n + !n] = 0;
     memcpy(ret->name, slash + 1, o->n - n);
-    ret->dir = sys_openat2(AT_FDCWD, dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    ret->dir = open_in_box((struct str){o->path, n}, O_PATH | O_DIRECTORY);
     int no = ret->dir < 0 ? ret->dir : sys_stat_at(ret->dir, ret->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
     if (no == 0 && !sys_same(&st, &o->st))
         no = -ENOENT;
@@ -269,9 +266,7 @@ static int copy_make(struct guard *g, const struct link_spot *s, const struct ob
     (void)snprintf(c->temp, sizeof c->temp, GUARD_TEMP "%x-%llx", g->n.pid, (unsigned long long)g->n.id);
     if (!S_ISREG(o->st.mode)) /* a symbolic link: created when the name is taken */
         return 0;
-    char room[12];
-    auto_fd int from =
-        content ? sys_openat(g->self_fd, decimal(room, o->fd), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0) : -1;
+    auto_fd int from = content ? own_reopen(g, o->fd, O_RDONLY | O_NONBLOCK | O_NOCTTY) : -1;
     no = content && from < 0 ? from : copy_open(g, s);
     if (no >= 0 && content)
         no = copy_content(g, from, c->fd, o->st.size);
@@ -303,14 +298,13 @@ static int name_take(struct guard *g, const struct link_spot *s, struct object *
 {
     struct hardlink_copy *c = &g->copy;
     struct sys_stat st;
-    char room[12];
     int no = sys_stat_at(s->dir, s->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
     if (no == 0 && !sys_same(&st, &c->of))
         no = -ESTALE; /* changed by the host */
     if (no == 0 && S_ISLNK(o->st.mode))
         no = link_again(c, o);
     else if (no == 0 && !c->named) {
-        no = sys_linkat(g->self_fd, decimal(room, c->fd), c->dir, c->temp, AT_SYMLINK_FOLLOW);
+        no = own_link(g, c->fd, c->dir, c->temp);
         c->named = no == 0;
     }
     int fd = no < 0 ? no : sys_openat(c->dir, c->temp, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);

@@ -65,11 +65,9 @@ static const struct rule *same_as(const struct rules *rules, const struct rule *
 {
     struct same s = {.rules = rules, .st = st, .left = SAME_ENTRIES};
     for (size_t i = 0; i < n; i++) {
-        if (list[i].any_depth || list[i].path.n >= sizeof s.path)
+        if (list[i].any_depth || !str_copy(list[i].path, s.path, sizeof s.path))
             continue;
         s.rule = &list[i];
-        memcpy(s.path, list[i].path.p, list[i].path.n);
-        s.path[list[i].path.n] = 0;
         if (same_below(AT_FDCWD, s.path, &s, list[i].path.n, SAME_DEPTH))
             return &list[i];
     }

@@ -124,11 +124,8 @@ static const struct rule *name_in(struct guard *g, int dir, void (*each)(void *c
     for (size_t i = 0; i < g->rules.n_rooted && (each || !found); i++) {
         const struct rule *r = &g->rules.rooted[i];
         char name[NAME_MAX + 1];
-        if (r->pattern || r->path.n >= sizeof name || (rules_is_marker(r->parts[0]) && !(each && r->in_repository)))
-            continue;
-        memcpy(name, r->path.p, r->path.n);
-        name[r->path.n] = 0;
-        if (!stands_in(dir, name))
+        if (r->pattern || (rules_is_marker(r->parts[0]) && !(each && r->in_repository)) ||
+            !str_copy(r->path, name, sizeof name) || !stands_in(dir, name))
             continue;
         found = r;
         if (each)

@@ -85,15 +85,15 @@ struct mapped {
     const char *path;
 };
 
-/* Named memory without a file cannot be hidden. In a nested namespace a file could be bound to such a name, but the box
-   shows no internal file systems of the kernel. */
+/* Named memory without a file cannot be hidden. A file may have such a name, at the top of a container or bound to it in a
+   nested namespace; but the box shows no internal file system of the kernel. */
 static bool is_nameless(struct guard *g, const struct mapped *m)
 {
     static const char *const begins[] = {"/memfd:", "/dev/zero", "/SYSV", "/drm", "/dmabuf"};
     bool yes = m->path[0] != '/';
     for (size_t i = 0; !yes && i < sizeof begins / sizeof *begins; i++)
         yes = strncmp(m->path, begins[i], strlen(begins[i])) == 0;
-    return yes && !(g->nested && nested_shows(g, m->major, m->minor));
+    return yes && !nested_shows(g, m->major, m->minor);
 }
 
 /* 0 or -EACCES; *ret as above. `root` is the process's root, or ours. */

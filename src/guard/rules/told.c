@@ -176,8 +176,7 @@ static void tell_repository(struct guard *g, struct ending *e, struct str path)
 /* All of a file, with a byte to spare; NULL if it cannot be read. */
 static char *content(struct guard *g, int file, uint64_t size, size_t *ret_n)
 {
-    char room[12];
-    auto_fd int fd = sys_openat(g->self_fd, decimal(room, file), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+    auto_fd int fd = own_reopen(g, file, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     char *bytes = fd < 0 ? NULL : malloc(size + 1);
     long n = bytes ? sys_pread(fd, bytes, size, 0) : -1;
     if (n < 0) {
@@ -208,12 +207,10 @@ static bool table_is_plain(struct guard *g, int directory, struct str name, stru
 {
     struct sys_stat st;
     char path[NAME_MAX + 1];
-    if (name.n == 0 || name.n > NAME_MAX || memchr(name.p, '/', name.n)) {
+    if (name.n == 0 || !str_copy(name, path, sizeof path) || memchr(name.p, '/', name.n)) {
         buf_text(what, "a table elsewhere");
         return false;
     }
-    memcpy(path, name.p, name.n);
-    path[name.n] = 0;
     auto_fd int file = sys_openat(directory, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
     if (file == -ENOENT) /* git would not work there */
         return true;

@@ -90,7 +90,7 @@ const char *mime_of_name(const char *name)
 const char *mime_of(const char *name, struct str bytes)
 {
     const char *type = by_bytes(bytes), *named = mime_of_name(name);
-    bool text = utf8_valid(bytes);
+    bool text = utf8_is_text(bytes);
     if (type)
         return type;
     /* What is called a picture or a sound and is none, or called text and is no text, is not called so. */

@@ -96,7 +96,7 @@ static void read_file_work(struct mcp_job *j)
         fail_file(j, r, &error);
     if (r == 0) {
         struct str all = {bytes, n};
-        bool text = utf8_valid(all), cut = false;
+        bool text = utf8_is_text(all), cut = false;
         if (text && (first || count))
             all = lines_of(all, first ? json_integer_value(first) : 1, count ? json_integer_value(count) : MAX_LINES,
                            &cut);

@@ -256,7 +256,7 @@ static void contents(struct mcp_job *j, const char *uri, const char *type, struc
 {
     auto_buf struct buf out = BUF(MCP_MAX_ANSWER);
     struct json w = JSON(&out);
-    bool text = utf8_valid(bytes);
+    bool text = utf8_is_text(bytes);
 
     json_object(&w, NULL);
     json_array(&w, "contents");

@@ -499,7 +499,7 @@ static void read_job(struct mcp_job *j)
     (void)pinfold_job_list_report(s, &jobs, &error);
     const struct pinfold_value *result = job_result(jobs, number);
     struct str bytes = buf_view(&j->text);
-    bool text = utf8_valid(bytes);
+    bool text = utf8_is_text(bytes);
     json_object(&w, NULL);
     json_uint(&w, "job", number);
     json_uint(&w, "from", began);

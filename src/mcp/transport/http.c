@@ -770,8 +770,13 @@ static int listen_at(struct http *h, const char *text, char *why, size_t room)
     if (h->source.fd >= 0)
         (void)setsockopt(h->source.fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (h->source.fd < 0 || bind(h->source.fd, address, n) < 0 || listen(h->source.fd, 128) < 0) {
-        snprintf(why, room, "--http %s: %s", text, strerror(errno));
-        return -errno;
+        const int no = errno;
+        const char *remedy = no == EACCES          ? "; ports from 1024 on are for everybody"
+                             : no == EADDRINUSE    ? "; name another port"
+                             : no == EADDRNOTAVAIL ? "; name an address of this machine (ip address)"
+                                                   : "";
+        snprintf(why, room, "--http %s: %s%s", text, strerror(no), remedy);
+        return -no;
     }
     return 0;
 }

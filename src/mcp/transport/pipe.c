@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 
+#define FINISH_MS  10000                        /* for answers to what was asked before the client's end */
 #define MAX_UNREAD ((size_t)MCP_MAX_ANSWER * 2) /* of what a client does not read; then it is as good as gone */
 
 struct pipe {
@@ -19,13 +20,9 @@ struct pipe {
     struct lines lines;
     struct buf unsent;
     size_t sent; /* of it */
-    bool socket, writable, over;
+    bool socket, over;
+    uint64_t ended; /* when the client did; 0: it has not */
 };
-
-struct peer *pipe_peer(const struct pipe *s)
-{
-    return s->peer;
-}
 
 static void give_up(struct pipe *s)
 {
@@ -110,10 +107,26 @@ static void in_ready(struct loop_source *source, short revents)
     ssize_t n = read(s->in.fd, bytes, sizeof bytes);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
-    if (n <= 0)
+    if (n < 0) {
         give_up(s);
-    else
+    } else if (n == 0) {
+        lines_take(&s->lines, STR("\n"), take_message, too_long, s); /* a last line may lack it */
+        s->ended = loop_now();
+        loop_remove(&s->server->loop, &s->in);
+    } else {
         lines_take(&s->lines, (struct str){bytes, (size_t)n}, take_message, too_long, s);
+    }
+}
+
+int pipe_tick(struct pipe *s, uint64_t now)
+{
+    const int next = peer_tick(s->peer, now);
+    if (!s->ended)
+        return next;
+    const int left = (int)(s->ended + FINISH_MS - now);
+    if (left <= 0 || (!peer_busy(s->peer) && !s->unsent.n))
+        give_up(s);
+    return s->over ? 0 : next < 0 || left < next ? left : next;
 }
 
 /*

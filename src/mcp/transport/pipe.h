@@ -6,7 +6,8 @@ struct pipe;
 /* Serves until its input ends, then sets loop.done. NULL with errno. */
 struct pipe *pipe_new(struct server *server);
 struct pipe *pipe_free(struct pipe *s); /* writes pending output first; returns NULL */
-struct peer *pipe_peer(const struct pipe *s);
+/* As peer_tick(). A client that has ended gets the answers to what it has asked, if they come soon; then the loop ends. */
+int pipe_tick(struct pipe *s, uint64_t now);
 /* Finds the member "id" of the object that a line begins, though the line is too long to be kept. */
 struct id_search {
     unsigned depth; /* of objects and arrays */

@@ -256,12 +256,14 @@ static int collect_workspace(struct making *m)
         int r = err_say(m->e, ERR_POLICY, WORKSPACE_TOO_WIDE "'%s', where all users keep files", f->real);
         return err_hint(m->e, r, "change to a directory of your own in it, or use --workspace %s", f->real);
     }
-    struct plan_place *at = place_of_fact(m, p->workspace_read_only ? PLACE_RO : PLACE_RW, f, p->workspace_origin);
+    const bool by_rule = p->workspace_read_only && p->read_only_origin; /* which is what a refusal must name */
+    struct plan_place *at = place_of_fact(m, p->workspace_read_only ? PLACE_RO : PLACE_RW, f,
+                                          by_rule ? p->read_only_origin : p->workspace_origin);
     if (!at)
         return no_memory(m);
     at->workspace = true;
     at->said = false;
-    at->why = explicit || p->workspace_named ? NULL : "workspace";
+    at->why = explicit || p->workspace_named || by_rule ? NULL : "workspace";
     if (move_inside(m, at) < 0)
         return -ENOMEM;
     return repeat_link(m, p->workspace, f->real, p->workspace_origin);

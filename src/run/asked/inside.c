@@ -44,17 +44,23 @@ static int resolve(const char *target, char path[PATH_MAX], struct err *e)
     return 0;
 }
 
-/* The program that a shell would find. */
+/* The program that a shell would find; NULL: none. What may not be executed is taken if nothing else is there. */
 static const char *command_of(const char *name, char room[PATH_MAX])
 {
-    const char *path = getenv("PATH");
+    char at[PATH_MAX];
+    const char *path = getenv("PATH"), *found = NULL;
     while (path && *path) {
         const int n = (int)strcspn(path, ":");
-        if (n && snprintf(room, PATH_MAX, "%.*s/%s", n, path, name) < PATH_MAX && access(room, F_OK) == 0)
-            return room;
+        const bool there = snprintf(at, sizeof at, "%.*s/%s", n ? n : 1, n ? path : ".", name) < PATH_MAX &&
+                           access(at, found ? X_OK : F_OK) == 0;
+        if (there) {
+            found = strcpy(room, at);
+            if (access(at, X_OK) == 0)
+                return found;
+        }
         path += n + (path[n] == ':');
     }
-    return name;
+    return found;
 }
 
 static int connect_outside(struct err *e)
@@ -121,7 +127,16 @@ int inquiry_ask(enum why_act act, const char *target, struct json *j, struct err
         return err_say(e, ERR_POLICY, "why: no policy was given, and this is not a box");
     if (!target[0] || strlen(target) >= sizeof asked.target)
         return err_say(e, ERR_POLICY, "%s: the target is empty or too long", why_act_name(act));
-    int r = file ? resolve(act == WHY_EXEC && !strchr(target, '/') ? command_of(target, room) : target, path, e) : 0;
+    const char *wanted = act == WHY_EXEC && !strchr(target, '/') ? command_of(target, room) : target;
+    if (!wanted) {
+        a = (struct inquiry_answer){.verdict = WHY_REFUSED,
+                                    .no = ENOENT,
+                                    .cause = "host",
+                                    .reason = "no directory of PATH has a program of this name"};
+        put_inquiry(act, target, target, &a, j);
+        return a.verdict;
+    }
+    int r = file ? resolve(wanted, path, e) : 0;
     if (r < 0)
         return r;
     auto_fd int fd = connect_outside(e);

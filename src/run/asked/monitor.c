@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "match/host.h"
+#include "match/path.h"
 #include "run/asked/denied.h"
 #include "run/asked/reason.h"
 
@@ -225,9 +226,40 @@ static bool is_callers_own(enum why_act act, const struct why *said)
            faccessat(AT_FDCWD, at, W_OK, AT_EACCESS) == 0;
 }
 
-static bool same_object(const struct monitoring *m, enum why_act act, const struct why *said, const char *object)
+/* What a remedy was found for: the missing names of a directory are one object. */
+static const char *object_of_remedy(const struct why *said)
 {
-    return m->last_object[0] && m->last_act == act && m->last_cause == said->cause && same(m->last_object, object);
+    return said->missing && said->above ? said->above : said->target;
+}
+
+static bool is_as_before(const struct monitoring *m, enum why_act act, const struct why *said)
+{
+    return m->last_object[0] && m->last_act == act && m->last_cause == said->cause &&
+           m->last_missing == said->missing && same(m->last_object, object_of_remedy(said)) &&
+           same(m->last_rule, said->rule ? said->rule : "");
+}
+
+static bool keep_text(char *room, size_t size, const char *text)
+{
+    return (size_t)snprintf(room, size, "%s", text ? text : "") < size;
+}
+
+/* For the next call: a command that looks for a dozen names in one hidden directory has one remedy. */
+static void keep_remedy(struct monitoring *m, enum why_act act, const struct why *said, const struct why_remedy *remedy)
+{
+    const char *object = object_of_remedy(said);
+    /* An option that names what is missing helps no other name. */
+    const bool others =
+        !said->missing || !remedy->flag || remedy->value[0] != '/' || path_at_or_below(object, remedy->value);
+    m->last_act = act;
+    m->last_cause = said->cause;
+    m->last_missing = said->missing;
+    if (!others || (!remedy->flag && !remedy->outside) || !keep_text(m->last_flag, sizeof m->last_flag, remedy->flag) ||
+        !keep_text(m->last_value, sizeof m->last_value, remedy->value) ||
+        !keep_text(m->last_outside, sizeof m->last_outside, remedy->outside) ||
+        !keep_text(m->last_rule, sizeof m->last_rule, said->rule) ||
+        !keep_text(m->last_object, sizeof m->last_object, object))
+        m->last_object[0] = 0;
 }
 
 /* The remedy as text; tried, unless it is that of the call before or many have been tried. */
@@ -236,25 +268,16 @@ static void find_remedy(struct monitoring *m, enum why_act act, const char *targ
 {
     struct why_remedy remedy = {0};
     struct err ignored = {0};
-    const char *object = said->missing && said->above ? said->above : said->target;
-    if (same_object(m, act, said, object)) {
-        remedy = (struct why_remedy){m->last_flag, m->last_value, NULL};
+    if (is_as_before(m, act, said)) {
+        remedy = m->last_flag[0] ? (struct why_remedy){m->last_flag, m->last_value, NULL}
+                                 : (struct why_remedy){NULL, NULL, m->last_outside};
     } else if (m->remedies++ >= MAX_REMEDIES) {
         ret->remedy = arena_printf(mem, "ask for it with: pinfold why %s %s", why_act_name(act), target);
         return;
     } else if (reason_remedy(m->policy, act, target, said, mem, &remedy, &ignored) < 0) {
         return;
-    }
-    m->last_object[0] = 0;
-    if (remedy.flag && object && strlen(object) < sizeof m->last_object &&
-        strlen(remedy.value) < sizeof m->last_value) {
-        m->last_act = act;
-        m->last_cause = said->cause;
-        snprintf(m->last_object, sizeof m->last_object, "%s", object);
-        if (remedy.flag != m->last_flag) {
-            snprintf(m->last_flag, sizeof m->last_flag, "%s", remedy.flag);
-            snprintf(m->last_value, sizeof m->last_value, "%s", remedy.value);
-        }
+    } else {
+        keep_remedy(m, act, said, &remedy);
     }
     ret->option = remedy.flag != NULL;
     ret->remedy = remedy.flag ? arena_printf(mem, "--%s%s%s", remedy.flag, remedy.value[0] ? " " : "", remedy.value)

@@ -16,7 +16,7 @@
 #include "run/planned.h"
 #include "run/report.h"
 
-#define MAX_WHY_ARENA (16u << 20)
+#define MAX_WHY_ARENA (64u << 20) /* of a few answers: compiled rules take up to a quarter */
 
 extern char **environ;
 
@@ -103,15 +103,19 @@ static const char *outside_words(const struct why *said, struct arena *mem)
 {
     switch (said->cause) {
     case WHY_CAUSE_HOST:
-        return said->no == ENOENT  ? "create it first"
-               : said->no == ESRCH ? "give the number of a process that runs (ps -e)"
-                                   : "change it on the host: no option of the sandbox would help";
+        return said->no == ENOENT && !strchr(said->target, '/') /* a program's name */
+                   ? "install it, or name the program by its path"
+                   : said->no == ENOENT  ? "create it first"
+                     : said->no == ESRCH ? "give the number of a process that runs (ps -e)"
+                                         : "change it on the host: no option of the sandbox would help";
     case WHY_CAUSE_ROOT:
         return "run pinfold as that user, not as root";
     case WHY_CAUSE_READ_ONLY:
-        if (said->rule && same(said->rule, "workspace_read_only") && said->origin && said->origin[0] == '-')
-            return arena_printf(mem, "leave out %s, or do it outside the box",
-                                said->origin); /* --rw would contradict it */
+        if (same(said->rule, "workspace_read_only") && said->origin) /* --rw would contradict the option */
+            return arena_printf(mem,
+                                said->origin[0] == '-' ? "leave out %s, or do it outside the box"
+                                                       : "change the rule (%s), or do it outside the box",
+                                said->origin);
         return said->missing ? "do it outside the box, or create it first and allow it with --rw"
                              : "do it outside the box";
     case WHY_CAUSE_OWN:
