@@ -47,7 +47,7 @@ static bool all_to_exit;
  * rooms with others. Whoever sets `taken` first has the room, in any thread.
  */
 enum { ROOMS = 3, ROOM_BYTES = 7168 };
-static struct room {
+static struct arena_room {
     struct arena arena;
     int taken;
     _Alignas(max_align_t) char block[ROOM_BYTES - sizeof(struct arena) - sizeof(max_align_t)];
@@ -95,7 +95,7 @@ static bool has_room(const struct arena *a)
 /* An arena with an empty block, both zeroed; NULL when all rooms are taken. */
 static struct arena *room_take(void)
 {
-    for (struct room *r = arena_rooms; r < arena_rooms + ROOMS; r++) {
+    for (struct arena_room *r = arena_rooms; r < arena_rooms + ROOMS; r++) {
         struct block *b = (struct block *)(void *)r->block;
         if (__atomic_exchange_n(&r->taken, 1, __ATOMIC_ACQUIRE))
             continue;
@@ -110,7 +110,7 @@ static struct arena *room_take(void)
 
 static void room_give(struct arena *a)
 {
-    struct room *r = (struct room *)(void *)a;
+    struct arena_room *r = (struct arena_room *)(void *)a;
     struct block *b = (struct block *)(void *)r->block;
     memset(b, 0, sizeof *b + b->used);
     *a = (struct arena){0};
