@@ -201,9 +201,11 @@ static bool can_hold_fifos(const struct making *m)
         return false;
     for (size_t i = 0; i < m->n_places; i++) {
         const struct plan_place *p = &m->places[i];
-        const bool shown = p->act == ACT_ATTACH && p->src && (p->type == PATH_DIR || p->type == PATH_OTHER);
+        const bool tree = p->act == ACT_ATTACH && p->src && (p->type == PATH_DIR || p->type == PATH_OTHER);
+        /* a protected directory of the workspace: its FIFOs belong to the project, as those that the box may write beside it */
+        const bool same = !p->mount && tree && strcmp(p->src, p->dst) == 0;
         const enum region around = p->up < 0 ? REGION_READ_ONLY : (enum region)m->places[p->up].region;
-        if (shown && (around == REGION_WRITABLE || around == REGION_PRIVATE || around == REGION_CACHE))
+        if (tree && ((around == REGION_WRITABLE && !same) || around == REGION_PRIVATE || around == REGION_CACHE))
             return false;
     }
     return true;

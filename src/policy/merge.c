@@ -56,8 +56,8 @@ int merge_begin(struct merge *m, struct policy *p, struct room room, struct err 
     p->engine = "auto";
     p->hostname = "pinfold";
     p->net_ask_ms = 30000;
-    for (struct limit *l = &p->limits.memory; l <= &p->limits.open_files; l++)
-        l->value = LIMIT_NONE;
+    for (size_t i = 0; i < N_LIMITS; i++)
+        p->limits.each[i].value = LIMIT_NONE;
     return 0;
 }
 
@@ -240,7 +240,7 @@ static int merge_env(struct merge *m, const struct said *s)
 
 static int merge_limit(struct merge *m, const struct said *s)
 {
-    struct limit *l = &m->p->limits.memory + (s->key - KEY_MEMORY);
+    struct limit *l = &m->p->limits.each[s->key - KEY_MEMORY];
     uint64_t v;
 
     int r = limit_value(s->key, s->a, &v, m->e);

@@ -115,17 +115,24 @@ struct limit {
     uint32_t origin;
     bool asked; /* explicitly requested, not a generous default of a built-in profile */
 };
-/* In the order of the table of keys. Loops go from `memory` to `open_files`: a new one stands between them, in both. */
+/* In the order of the table of keys: limits.each[KEY - KEY_MEMORY]. */
+enum { N_LIMITS = 8 };
 struct limits {
-    struct limit memory;     /* bytes, the whole tree */
-    struct limit cpus;       /* thousandths of a processor: 500 is "0.5" and "50%" */
-    struct limit processes;  /* processes and threads */
-    struct limit disk;       /* bytes: exact for private storage, approximate for growth of the workspace */
-    struct limit timeout;    /* milliseconds of wall time until SIGTERM */
-    struct limit grace;      /* milliseconds between SIGTERM and SIGKILL */
-    struct limit output;     /* bytes of stdout and stderr together */
-    struct limit open_files; /* RLIMIT_NOFILE */
+    union {
+        struct {
+            struct limit memory;     /* bytes, the whole tree */
+            struct limit cpus;       /* thousandths of a processor: 500 is "0.5" and "50%" */
+            struct limit processes;  /* processes and threads */
+            struct limit disk;       /* bytes: exact for private storage, approximate for growth of the workspace */
+            struct limit timeout;    /* milliseconds of wall time until SIGTERM */
+            struct limit grace;      /* milliseconds between SIGTERM and SIGKILL */
+            struct limit output;     /* bytes of stdout and stderr together */
+            struct limit open_files; /* RLIMIT_NOFILE */
+        };
+        struct limit each[N_LIMITS];
+    };
 };
+_Static_assert(sizeof(struct limits) == N_LIMITS * sizeof(struct limit), "each limit has a name and a place");
 
 /* One per name. An exact name wins over patterns, a longer pattern over a shorter one. */
 struct env_rule {

@@ -151,7 +151,7 @@ int tighten_check(struct merge *m, const struct said *s, const struct path_text 
     case TIGHTEN_RANK:
         return key_choice(s->key, s->a) <= rank_now(p, s->key) ? 0 : tighten_refuse(m, s, "would allow more");
     case TIGHTEN_LESS:
-        if (limit_value(s->key, s->a, &v, NULL) == 0 && v <= (&p->limits.memory)[s->key - KEY_MEMORY].value)
+        if (limit_value(s->key, s->a, &v, NULL) == 0 && v <= p->limits.each[s->key - KEY_MEMORY].value)
             return 0;
         return tighten_refuse(m, s, "would raise a limit");
     case TIGHTEN_TRUE:

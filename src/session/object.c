@@ -44,8 +44,8 @@ int session_take_record(struct pinfold_session *s, struct err *e)
     if (no < 0)
         return no;
     const struct limit none = {.value = LIMIT_NONE};
-    for (struct limit *l = &s->limits.memory; l <= &s->limits.open_files; l++)
-        *l = none;
+    for (size_t i = 0; i < N_LIMITS; i++)
+        s->limits.each[i] = none;
     s->limits.timeout.value = r->timeout_ms;
     s->limits.grace.value = r->grace_ms;
     s->limits.output.value = r->output;

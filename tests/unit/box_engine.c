@@ -318,7 +318,7 @@ struct test_plan *test_plan(void)
     static struct origin built_in = {.layer = LAYER_BUILTIN};
 
     memset(&t, 0, sizeof t);
-    for (struct limit *l = &t.policy.limits.memory; l <= &t.policy.limits.open_files; l++)
+    for (struct limit *l = t.policy.limits.each; l < t.policy.limits.each + N_LIMITS; l++)
         *l = (struct limit){.value = LIMIT_NONE};
     t.policy.origins = &built_in;
     t.policy.n_origins = 1;

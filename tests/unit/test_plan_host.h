@@ -559,7 +559,7 @@ static void host_begin(struct host *h)
     p->engine = "auto";
     p->workspace = "/home/u/proj";
     p->may_lose = FEATURES_BUILTIN_MAY_LOSE;
-    for (struct limit *l = &p->limits.memory; l <= &p->limits.open_files; l++)
+    for (struct limit *l = p->limits.each; l < p->limits.each + N_LIMITS; l++)
         l->value = LIMIT_NONE;
     h->facts = (struct facts){.engine = "native",
                               .can = (((features)1 << FEATURE_COUNT) - 1) &

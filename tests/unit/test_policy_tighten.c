@@ -390,7 +390,7 @@ static const char *looser_paths(const struct policy *a, const struct policy *b)
 static const char *looser(const struct policy *a, const struct policy *b)
 {
     const char *path = looser_paths(a, b);
-    const struct limit *x = &a->limits.memory, *y = &b->limits.memory;
+    const struct limit *x = a->limits.each, *y = b->limits.each;
     static const int tty[] = {[TTY_NEVER] = 0, [TTY_AUTO] = 1, [TTY_ALWAYS] = 2};
 
     if (path)

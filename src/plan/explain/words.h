@@ -26,7 +26,6 @@ struct named_limit {
     const struct limit *limit;
     enum { UNIT_BYTES, UNIT_CPUS, UNIT_COUNT, UNIT_MS } unit;
 };
-enum { N_LIMITS = sizeof(struct limits) / sizeof(struct limit) };
 void limits_of(const struct policy *p, struct named_limit ret[N_LIMITS]);
 /* "512M", "0.5", "90s": as in the policy. */
 void put_limit(struct buf *out, const struct named_limit *l);

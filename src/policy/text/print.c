@@ -392,7 +392,7 @@ static void put_size(struct buf *out, uint64_t v)
 
 static void put_limits(const struct printer *w)
 {
-    const struct limit *limits = &w->p->limits.memory;
+    const struct limit *limits = w->p->limits.each;
     bool said = false;
 
     for (enum key_id id = KEY_MEMORY; id <= KEY_OPEN_FILES; id++) {
@@ -660,8 +660,8 @@ static bool equal_git(const struct git_rules *a, const struct git_rules *b)
 
 bool policy_equal(const struct policy *a, const struct policy *b)
 {
-    const struct limit *x = &a->limits.memory, *y = &b->limits.memory;
-    for (size_t i = 0; i <= KEY_OPEN_FILES - KEY_MEMORY; i++) {
+    const struct limit *x = a->limits.each, *y = b->limits.each;
+    for (size_t i = 0; i < N_LIMITS; i++) {
         if (x[i].value != y[i].value || x[i].asked != y[i].asked)
             return false;
     }
