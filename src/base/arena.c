@@ -40,11 +40,11 @@ enum {
     SMALL_BYTES = 4700,
     PAGE = 4096
 };
-static bool all_to_exit;
+static bool all_to_exit, with_rooms;
 /*
- * Small arenas: the first few have static rooms, with their first blocks. A program that needs no more memory than that, such as
+ * Small arenas: on request the first few have static rooms, with their first blocks. A program that needs no more memory than that,
  * `pinfold exec`, never begins the C library's, which takes five calls and eight page faults; base/start.c gets the pages of these
- * rooms with others. Whoever sets `taken` first has the room, in any thread.
+ * rooms with others. One that stays, such as `pinfold run`, would keep them. Whoever sets `taken` first has the room, in any thread.
  */
 enum { ROOMS = 3, ROOM_BYTES = 7168 };
 static struct arena_room {
@@ -63,6 +63,11 @@ static struct {
 void arenas_leave_to_exit(void)
 {
     all_to_exit = true;
+}
+
+void arenas_use_rooms(void)
+{
+    with_rooms = true;
 }
 
 void arenas_reuse(void)
@@ -197,7 +202,7 @@ struct arena *arena_new(size_t max)
 
 struct arena *arena_new_small(size_t max)
 {
-    struct arena *a = room_take();
+    struct arena *a = with_rooms ? room_take() : NULL;
     if (!a)
         a = calloc(1, sizeof *a);
     if (!a)

@@ -13,8 +13,10 @@ struct arena;
 
 /* A new arena that hands out at most `max` bytes; NULL without memory. */
 struct arena *arena_new(size_t max);
-/* For what as a rule needs a few kilobytes; the first ones of a process lie in static memory. */
+/* For what as a rule needs a few kilobytes. */
 struct arena *arena_new_small(size_t max);
+/* From now on the first few small ones lie in static memory: for a program that needs no other and ends soon. */
+void arenas_use_rooms(void);
 struct arena *arena_free(struct arena *a); /* takes NULL; returns NULL */
 /* For a program that is about to exit and whose user waits for that: from now on arena_free() frees nothing and
    leaves all memory to exit. */

@@ -389,23 +389,30 @@ static bool agents_word(const struct ask *a, const char *word)
     return !find_own(a->verb, name, 0) && !find_policy(a->verb, name);
 }
 
-/* Until the program ends. */
+/* Until the program ends. `exec` takes them from one arena, which needs no memory of the C library's. */
+static void *list_of(struct arena *mem, size_t n, size_t size)
+{
+    return mem ? arena_zero(mem, n * size) : calloc(n, size);
+}
+
 static bool lists_begin(struct ask *a, size_t argc)
 {
-    struct arena *mem = arena_new_small(MAX_LISTS);
-    if (!mem)
-        return false;
-    a->words = arena_zero(mem, (argc + 1) * sizeof *a->words);
-    a->env = arena_zero(mem, (argc + 16) * sizeof *a->env); /* and TERM, those of a project's shell, the end */
-    a->agents = arena_zero(mem, (argc + 1) * sizeof *a->agents);
-    a->bases = arena_zero(mem, (argc + 2) * sizeof *a->bases);
-    a->copies = arena_zero(mem, (argc + 1) * sizeof *a->copies);
-    a->image.build_args = arena_zero(mem, (argc + 1) * sizeof *a->image.build_args);
-    /* And a workspace, an engine, an image, a prompt; a project's. Who runs a box asks the C library for more of this size, and gets it with this. */
-    const size_t options = argc + 10 + PROJECT_OPTIONS;
-    a->policy =
-        a->verb == VERB_EXEC ? arena_zero(mem, options * sizeof *a->policy) : calloc(options, sizeof *a->policy);
-    return a->policy && !arena_failed(mem);
+    struct arena *mem = NULL;
+    if (a->verb == VERB_EXEC) {
+        arenas_use_rooms();
+        mem = arena_new_small(MAX_LISTS);
+        if (!mem)
+            return false;
+    }
+    a->words = list_of(mem, argc + 1, sizeof *a->words);
+    a->env = list_of(mem, argc + 16, sizeof *a->env); /* and TERM, those of a project's shell, the end */
+    a->agents = list_of(mem, argc + 1, sizeof *a->agents);
+    a->bases = list_of(mem, argc + 2, sizeof *a->bases);
+    a->copies = list_of(mem, argc + 1, sizeof *a->copies);
+    a->image.build_args = list_of(mem, argc + 1, sizeof *a->image.build_args);
+    /* And a workspace, an engine, an image, a prompt; a project's. */
+    a->policy = list_of(mem, argc + 10 + PROJECT_OPTIONS, sizeof *a->policy);
+    return a->words && a->env && a->agents && a->bases && a->copies && a->image.build_args && a->policy;
 }
 
 bool ask_parse(struct ask *a, int argc, char **argv)

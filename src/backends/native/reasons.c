@@ -24,7 +24,7 @@ static long read_switch(const char *path)
 /* Of the limits that a user's namespaces have, one for each kind, the lowest is reached first. The kernel does not say which was. */
 static struct reason lowest_limit(struct arena *mem)
 {
-    static const char *const kinds[] = {"user", "mnt", "net", "pid", "ipc", "uts", "cgroup"};
+    static const char kinds[][8] = {"user", "mnt", "net", "pid", "ipc", "uts", "cgroup"};
     enum { ENOUGH = 15000 };
     const char *lowest = kinds[0];
     long least = LONG_MAX;
@@ -194,8 +194,8 @@ struct reason native_no_namespaces(struct arena *mem, const struct tried *t)
     if (t->no[TRIAL_MAPS] == -ENOENT && access("/proc/self", F_OK) < 0)
         return (struct reason){"/proc is not mounted here", "mount -t proc proc /proc"};
     for (int i = 0; i <= TRIAL_ATTACH; i++) {
-        static const char *const what[] = {"a user namespace's id maps", "mounts in a user namespace",
-                                           "a tmpfs in a user namespace", "attaching a mount in a user namespace"};
+        static const char what[][40] = {"a user namespace's id maps", "mounts in a user namespace",
+                                        "a tmpfs in a user namespace", "attaching a mount in a user namespace"};
         if (t->no[i])
             return (struct reason){trial_clause(mem, what[i], -t->no[i]), NULL};
     }
