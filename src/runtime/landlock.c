@@ -18,13 +18,9 @@ static const uint64_t file_rights = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS
 
 static int add_rule(const struct runner *r, int ruleset, uint64_t handled, const struct step *s)
 {
-    struct sys_stat st;
     own_fd int place = sys_openat2(AT_FDCWD, step_text(r, s->a), O_PATH | O_CLOEXEC, 0, CALM);
     if (place < 0)
         return place;
-    int e = sys_stat_fd(place, SYS_STAT_BASIC, &st);
-    if (e < 0)
-        return e;
     struct sys_landlock_path rule = {.rights = 0, .parent = place};
     if (s->mode & RULE_READ)
         rule.rights |= read_rights;
@@ -37,8 +33,11 @@ static int add_rule(const struct runner *r, int ruleset, uint64_t handled, const
     if (s->mode & RULE_DEVICE)
         rule.rights |= LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | SYS_LANDLOCK_IOCTL_DEV;
     rule.rights &= handled;
-    if (!S_ISDIR(st.mode))
-        rule.rights &= file_rights;
+    struct sys_stat st = {.mode = 0}; /* asked for only if there are rights that only a directory may have */
+    const int e = rule.rights & ~file_rights ? sys_stat_fd(place, SYS_STAT_BASIC, &st) : 0;
+    if (e < 0)
+        return e;
+    rule.rights &= S_ISDIR(st.mode) ? rule.rights : file_rights;
     return rule.rights ? sys_landlock_allow(ruleset, &rule) : 0;
 }
 

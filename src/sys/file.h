@@ -30,24 +30,24 @@ static inline int sys_openat(int dir, const char *path, int flags, unsigned mode
    box): opens one component after the other with O_NOFOLLOW. */
 static inline int sys_open_by_parts(int dir, const char *path, int flags)
 {
-    char name[256];
-    int at = *path == '/' ? sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0) : dir;
-    for (int owned = *path == '/' ? at : -1;; owned = at) {
+    char name[257] = "/", *to = name + (*path == '/'); /* the first component of an absolute path has its slash */
+    int at = *path == '/' ? AT_FDCWD : dir;
+    for (int owned = -1;; owned = at, to = name) {
         size_t n = 0;
         while (*path == '/')
             path++;
         for (; path[n] && path[n] != '/'; n++) {
-            if (n + 1 == sizeof name)
+            if (n == 255)
                 break;
-            name[n] = path[n];
+            to[n] = path[n];
         }
-        name[n] = 0;
+        to[n] = 0;
         const char *rest = path + n;
         while (*rest == '/')
             rest++;
-        const int long_name = path[n] && path[n] != '/';
+        const int longer = path[n] && path[n] != '/';
         const int how = *rest ? O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC : flags | O_NOFOLLOW;
-        int next = long_name ? -ENAMETOOLONG : at < 0 && at != AT_FDCWD ? at : sys_openat(at, n ? name : ".", how, 0);
+        int next = longer ? -ENAMETOOLONG : at < 0 && at != AT_FDCWD ? at : sys_openat(at, *name ? name : ".", how, 0);
         if (owned >= 0)
             (void)sys_close(owned);
         if (next == -ENOTDIR && *rest)

@@ -14,21 +14,11 @@ cp "$1" /opt/own/pinfold
 chown -R 1000:1000 /home/user
 mount -t securityfs none /sys/kernel/security
 
-number=0
-say() { # whether, name, why
-    number=$((number + 1))
-    if [ "$1" = 0 ]; then echo "ok $number - apparmor/$2"; else echo "not ok $number - apparmor/$2"; echo "$3" | sed 's/^/# /'; fi
-}
+part=apparmor
+# shellcheck source=tests/limits/rows.sh
+. "${0%/*}/rows.sh"
 as_user() { # with this shell, these words
     busybox su -s "$1" user -c "cd /home/user/project; export HOME=/home/user; $2" 2>&1
-}
-has() { # NAME, output, words that must be in it
-    of=$1 out=$2
-    shift 2
-    for word in "$@"; do
-        case $out in *"$word"*) ;; *) say 1 "$of" "no '$word' in: $out"; return ;; esac
-    done
-    say 0 "$of"
 }
 load() { cat "$profiles/$1" >$kernel/.replace; }
 remove() { printf %s "$1" >$kernel/.remove; }

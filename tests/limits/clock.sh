@@ -9,11 +9,9 @@ export HOME=/root
 mkdir -p /root/project
 cd /root/project || exit 1
 
-number=0
-say() { # whether, name, why
-    number=$((number + 1))
-    if [ "$1" = 0 ]; then echo "ok $number - clock/$2"; else echo "not ok $number - clock/$2"; echo "$3" | sed 's/^/# /'; fi
-}
+part=clock
+# shellcheck source=tests/limits/rows.sh
+. "${0%/*}/rows.sh"
 clock() { date -s "$1" >/dev/null; }
 now_is() { # DATE: the clock has been set to it, and the machine is started anew
     umount /proc/sys/kernel/random/boot_id 2>/dev/null

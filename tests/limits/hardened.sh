@@ -10,21 +10,11 @@ yama=/proc/sys/kernel/yama/ptrace_scope clone=/proc/sys/kernel/unprivileged_user
 mkdir -p /home/user/project
 chown -R 1000:1000 /home/user
 
-number=0
-say() { # whether, name, why
-    number=$((number + 1))
-    if [ "$1" = 0 ]; then echo "ok $number - hardened/$2"; else echo "not ok $number - hardened/$2"; echo "$3" | sed 's/^/# /'; fi
-}
+part=hardened
+# shellcheck source=tests/limits/rows.sh
+. "${0%/*}/rows.sh"
 as_user() { busybox su -s /bin/sh user -c "cd /home/user/project; export HOME=/home/user; $1" 2>&1; }
 writes='$P run -q -- sh -c "echo yes >made && cat made"'
-has() { # NAME, output, words that must be in it
-    of=$1 out=$2
-    shift 2
-    for word in "$@"; do
-        case $out in *"$word"*) ;; *) say 1 "$of" "no '$word' in: $out"; return ;; esac
-    done
-    say 0 "$of"
-}
 
 # ---- limits of namespaces: of each kind, not of user namespaces alone
 for kind in user mnt net pid ipc uts cgroup; do

@@ -187,6 +187,20 @@ static void without_openat2_a_link_at_the_end_is_refused_too(void **state)
     auto_fd int link = sys_open_by_parts(AT_FDCWD, in(t, "work/l"), O_PATH | O_NOFOLLOW | O_CLOEXEC);
     auto_fd int dir = sys_open_by_parts(AT_FDCWD, in(t, "work/deep"), O_PATH | O_CLOEXEC);
     assert_true(link >= 0 && dir >= 0);
+    static const char *const absolute[] = {"/", "//", "/proc", "//proc/", "/proc/self/fd/"};
+    for (size_t i = 0; i < sizeof absolute / sizeof *absolute; i++) {
+        struct stat by_parts, whole;
+        auto_fd int fd = sys_open_by_parts(AT_FDCWD, absolute[i], O_PATH | O_CLOEXEC);
+        const bool over_link = i == 4;
+        assert_int_equal(fd < 0 ? fd : 0, over_link ? -ELOOP : 0);
+        assert_true(over_link || (fstat(fd, &by_parts) == 0 && stat(absolute[i], &whole) == 0 &&
+                                  by_parts.st_ino == whole.st_ino && by_parts.st_dev == whole.st_dev));
+    }
+    char name[258] = "/";
+    memset(name + 1, 'n', 255);
+    assert_int_equal(sys_open_by_parts(AT_FDCWD, name, O_PATH | O_CLOEXEC), -ENOENT);
+    name[256] = 'n';
+    assert_int_equal(sys_open_by_parts(AT_FDCWD, name, O_PATH | O_CLOEXEC), -ENAMETOOLONG);
 }
 
 static void a_walk_ends_at_descriptors(void **state)

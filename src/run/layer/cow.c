@@ -19,6 +19,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "sys/fd.h"
+#include "sys/file.h"
 #include "sys/remove.h"
 #include "match/path.h"
 #include "run/caches.h"
@@ -47,15 +48,26 @@ static const char *const *paths_below(const char *state, const struct layer_stac
     return paths;
 }
 
+/* `path` as it is, if one look finds no link on the way: realpath(3) asks for each directory. NULL and errno if it is not there. */
+static const char *without_links(const char *path, struct arena *mem)
+{
+    auto_fd int there =
+        path_is_clean(str_of(path)) ? sys_openat2(AT_FDCWD, path, O_PATH | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS) : -ELOOP;
+    if (there >= 0)
+        return arena_text(mem, path);
+    char *real = realpath(path, NULL);
+    const char *text = real ? arena_text(mem, real) : NULL;
+    free(real);
+    return text;
+}
+
 int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *o, const char *scope, struct arena *mem,
               struct layer_held *held, struct plan_ask *ask, struct err *e)
 {
     *held = LAYER_HELD;
     if (!o->cow)
         return 0;
-    char *real = realpath(p->policy->workspace, NULL);
-    const char *workspace = real ? arena_text(mem, real) : NULL;
-    free(real);
+    const char *workspace = without_links(p->policy->workspace, mem);
     if (!workspace)
         return err_sys(e, ERR_POLICY, errno, "--cow: the workspace '%s'", p->policy->workspace);
     /* Before anything else is asked of it: an image, a daemon. */
