@@ -242,7 +242,7 @@ static void project_may_lose(struct pinfold_error *error)
 /* A port has one owner: two boxes of a project cannot have what its policy publishes. */
 static void project_port_taken(struct pinfold_error *error)
 {
-    char *at = strstr(error->text, "choose another with --publish");
+    char *at = strstr(error->text, "end what has it");
     if (at && strstr(error->text, " is in use on "))
         snprintf(
             at, sizeof error->text - (size_t)(at - error->text),

@@ -37,9 +37,11 @@ static int say_taken(struct box *b, const struct net_rule *rule, const struct pu
     (void)inet_ntop(p->v6 ? AF_INET6 : AF_INET, p->addr, at, sizeof at);
     const char *open = p->v6 ? "[" : "", *close = p->v6 ? "]" : "";
     if (no == EADDRINUSE)
-        return err_say(b->err, ERR_CANNOT,
-                       "publish %s (%s): port %u is in use on %s%s%s; choose another with --publish PORT:%u",
-                       rule->text, origin, p->host, open, at, close, p->box);
+        return err_say(
+            b->err, ERR_CANNOT,
+            "publish %s (%s): port %u is in use on %s%s%s; end what has it (ss -ltnp), or choose another with "
+            "--publish PORT:%u",
+            rule->text, origin, p->host, open, at, close, p->box);
     if (no == EADDRNOTAVAIL)
         return err_say(b->err, ERR_CANNOT, "publish %s (%s): %s is not an address of this machine", rule->text, origin,
                        at);
