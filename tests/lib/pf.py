@@ -376,7 +376,7 @@ def temp_names():
     found = set()
     for place in ("/tmp", "/var/tmp", "/dev/shm", "/run", f"/run/user/{os.getuid()}"):
         found |= set(glob.glob(f"{place}/*pinfold*")) | set(glob.glob(f"{place}/.*pinfold*"))
-    # of suites beside us; and the users' runtime directories, which stay
+    # Not what suites beside us have there for as long as they run: it is called pinfold-test-*. Nor the users' runtime directories, which stay.
     return {name for name in found if not re.match(r"pinfold-(test-|\d+\Z)", os.path.basename(name))}
 
 
