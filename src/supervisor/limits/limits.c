@@ -155,15 +155,15 @@ static void find_group(int pid, char ret[CGROUP_PATH_MAX])
 void limits_look(struct means *m)
 {
     uint64_t n;
-    const char *engines = m->paths ? m->paths->engines : "";
-    if (!engines[0])
+    const char *group = m->paths ? m->paths->engines : "";
+    if (!group[0])
         return;
-    if ((group_read_number(engines, "memory.oom_control", "oom_kill", &n) == 0 ||
-         group_read_number(engines, "memory.events", "oom_kill", &n) == 0) &&
+    if ((group_read_number(group, "memory.oom_control", "oom_kill", &n) == 0 ||
+         group_read_number(group, "memory.events", "oom_kill", &n) == 0) &&
         n > 0)
         m->memory_seen = true;
-    if ((group_read_number(engines, "memory.max_usage_in_bytes", NULL, &n) == 0 ||
-         group_read_number(engines, "memory.peak", NULL, &n) == 0) &&
+    if ((group_read_number(group, "memory.max_usage_in_bytes", NULL, &n) == 0 ||
+         group_read_number(group, "memory.peak", NULL, &n) == 0) &&
         n > m->watcher.peak)
         m->watcher.peak = n;
 }
