@@ -190,7 +190,7 @@ static void about(struct str text, const char *key, char *ret, size_t room)
 
 static void put_about(struct buf *to, struct str from, const char *id, const char *cwd)
 {
-    static const char *const texts[] = {"branch", "name", "created_at", "updated_at"};
+    static const char texts[][12] = {"branch", "name", "created_at", "updated_at"};
     json_t *value = json_string(cwd);
     char *shown = json_dumps(value, JSON_ENCODE_ANY);
     buf_printf(to, "id: %s\ncwd: %s\n", id, shown ? shown : "\"\"");

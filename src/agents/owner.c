@@ -59,7 +59,7 @@ static void all_words(struct owner_words *w, const struct agent_owner_ask *ask)
 /* Of the person's variables those that say how to reach a host; no other can change what is trusted. */
 static void proxies(struct owner_words *w)
 {
-    static const char *const names[] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"};
+    static const char names[][12] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         owner_word(w, names[i], getenv(names[i]));
 }

@@ -374,7 +374,7 @@ static void apply(struct reader *r, const struct line_option *o)
 /* `inner`: from --args, where options alone count up to the first other word. */
 static void read_words(struct reader *r, int argc, char **argv, bool inner)
 {
-    static const char *const how_many[] = {"no", "an argument", "two arguments", "three arguments"};
+    static const char how_many[][16] = {"no", "an argument", "two arguments", "three arguments"};
     int i = 0;
     while (i < argc && argv[i][0] == '-') {
         if (same(argv[i], "--")) {

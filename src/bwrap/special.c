@@ -81,7 +81,7 @@ static void links(int dev)
 
 void bw_dev(struct bw_root *r, const struct bw_op *op)
 {
-    static const char *const nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
+    static const char nodes[][8] = {"null", "zero", "full", "random", "urandom", "tty"};
     static const char *const pts_options[] = {"ptmxmode", "0666", "mode", "0620", NULL};
     int target = bw_target(r, op->dest, true, op->perms);
     int dev = bw_tmpfs(0755, 0);
@@ -127,7 +127,7 @@ static void cover(int proc, const char *name)
 /* `own`: of the sandbox's own processes; otherwise the host's, which are the ones that the sandbox sees. */
 void bw_proc(struct bw_root *r, const struct bw_op *op, bool own)
 {
-    static const char *const covered[] = {"sys", "sysrq-trigger", "irq", "bus"};
+    static const char covered[][16] = {"sys", "sysrq-trigger", "irq", "bus"};
     int target = bw_target(r, op->dest, true, op->perms);
     int tree = own ? bw_new_mount("proc", NULL, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC)
                    : cloned(AT_FDCWD, "/proc", SYS_AT_RECURSIVE);

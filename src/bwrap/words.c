@@ -85,7 +85,7 @@ char *bw_read_all(int fd, const char *what, size_t *ret_n)
 
 uint64_t bw_caps_of(const char *name)
 {
-    static const char *const names[] = {
+    static const char names[][20] = {
         "chown",
         "dac_override",
         "dac_read_search",

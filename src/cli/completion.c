@@ -361,12 +361,12 @@ static void zsh_option(const struct flag *f, unsigned only)
 
 static void zsh_word(size_t at, bool last, enum completion_word w, const char *parts)
 {
-    static const char *const how[] = {[WORD_NONE] = " ",
-                                      [WORD_SESSION] = "_pinfold_sessions",
-                                      [WORD_BRANCH] = "_pinfold_branches",
-                                      [WORD_PLACE] = "_pinfold_places",
-                                      [WORD_FILE] = "_files",
-                                      [WORD_COMMAND] = "_normal"};
+    static const char how[][20] = {[WORD_NONE] = " ",
+                                   [WORD_SESSION] = "_pinfold_sessions",
+                                   [WORD_BRANCH] = "_pinfold_branches",
+                                   [WORD_PLACE] = "_pinfold_places",
+                                   [WORD_FILE] = "_files",
+                                   [WORD_COMMAND] = "_normal"};
     char place[8] = "*";
     if (!last)
         snprintf(place, sizeof place, "%zu", at + 1);

@@ -243,8 +243,8 @@ static void line(const char *name, const char *value)
 
 int people_session(const struct pinfold_report *report)
 {
-    static const char *const plain[] = {"name", "scope",   "state",         "engine",      "profile",   "workspace",
-                                        "cwd",  "created", "policy_digest", "plan_digest", "state_dir", "runtime_dir"};
+    static const char plain[][16] = {"name", "scope",   "state",         "engine",      "profile",   "workspace",
+                                     "cwd",  "created", "policy_digest", "plan_digest", "state_dir", "runtime_dir"};
     const struct pinfold_value *all = pinfold_report_value(report), *now = get(all, "now");
     char room[32], number[32];
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)

@@ -125,7 +125,7 @@ int run_command(struct ask *a, const char *const *argv)
 /* Programs that change to another user first; what they say when a box has no other one does not name the box. */
 static bool changes_user(const char *name)
 {
-    static const char *const programs[] = {"sudo", "su", "doas", "pkexec", "apt", "apt-get", "dpkg"};
+    static const char programs[][8] = {"sudo", "su", "doas", "pkexec", "apt", "apt-get", "dpkg"};
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         if (same(name, programs[i]))
             return true;

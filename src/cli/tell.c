@@ -41,7 +41,7 @@ static bool write_line(int fd, const char *text)
 /* The result when no command ran: the members of every result, with an error. */
 static void failure_json(const struct pinfold_error *error, struct buf *out)
 {
-    static const char *const kinds[] = {"none", "policy", "cannot", "refused", "system", "bug"};
+    static const char kinds[][8] = {"none", "policy", "cannot", "refused", "system", "bug"};
     static const char *const nulls[] = {"exit_code", "signal"};
     static const char *const more[] = {"limit", "stdout", "stderr"};
     struct json j = JSON(out);

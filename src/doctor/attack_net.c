@@ -60,7 +60,7 @@ int net_other_service(const struct attack_stage *s)
 /* Asks the proxy for the other service, by address and by names of the same host. */
 int net_by_proxy(const struct attack_stage *s)
 {
-    static const char *const hosts[] = {"127.0.0.1", "localhost", "2130706433", "[::ffff:127.0.0.1]"};
+    static const char hosts[][20] = {"127.0.0.1", "localhost", "2130706433", "[::ffff:127.0.0.1]"};
     int no = ECONNREFUSED;
     for (size_t i = 0; no != 0 && i < sizeof hosts / sizeof *hosts; i++) {
         char text[256];

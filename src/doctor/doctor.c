@@ -464,9 +464,9 @@ static const struct check *is_said(const struct doctor_report *r, size_t at)
 
 static void print_text(const struct doctor_report *r, struct buf *out)
 {
-    static const char *const states[] = {
+    static const char states[][8] = {
         [CHECK_YES] = "yes", [CHECK_PART] = "part", [CHECK_NO] = "NO", [CHECK_ABSENT] = "-"};
-    static const char *const helds[] = {
+    static const char helds[][12] = {
         [HELD] = "held", [HELD_LOST] = "lost", [HELD_UNPROVED] = "unproved", [BROKEN] = "BROKEN"};
     size_t broken = 0;
 
@@ -549,9 +549,9 @@ static void secrets_json(const struct doctor_report *r, struct json *j)
 
 static void put_report(const struct doctor_report *r, struct json *j)
 {
-    static const char *const states[] = {
+    static const char states[][8] = {
         [CHECK_YES] = "yes", [CHECK_PART] = "part", [CHECK_NO] = "no", [CHECK_ABSENT] = "absent"};
-    static const char *const helds[] = {
+    static const char helds[][12] = {
         [HELD] = "held", [HELD_LOST] = "lost", [HELD_UNPROVED] = "unproved", [BROKEN] = "broken"};
 
     json_object(j, NULL);

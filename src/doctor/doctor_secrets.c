@@ -50,10 +50,10 @@ static int64_t now_ms(void)
 /* Directories of other people's files, or of what tools make again. */
 static bool is_generated(const char *name)
 {
-    static const char *const names[] = {".",      "..",      ".git",    "node_modules", "target",        "vendor",
-                                        "dist",   "build",   ".cache",  ".venv",        "venv",          "__pycache__",
-                                        ".cargo", ".rustup", "go",      ".gradle",      ".m2",           ".nvm",
-                                        ".pyenv", ".local",  ".vscode", ".cursor",      "site-packages", "third_party"};
+    static const char names[][16] = {".",      "..",      ".git",    "node_modules", "target",        "vendor",
+                                     "dist",   "build",   ".cache",  ".venv",        "venv",          "__pycache__",
+                                     ".cargo", ".rustup", "go",      ".gradle",      ".m2",           ".nvm",
+                                     ".pyenv", ".local",  ".vscode", ".cursor",      "site-packages", "third_party"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (same(name, names[i]))
             return true;

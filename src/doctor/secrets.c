@@ -114,7 +114,7 @@ static bool has_word(struct str text, const char *word)
 
 static bool has_password(struct str text)
 {
-    static const char *const words[] = {"password", "_authToken", "_auth=", "npmAuthToken", "\"auth\"", "oauth_token"};
+    static const char words[][16] = {"password", "_authToken", "_auth=", "npmAuthToken", "\"auth\"", "oauth_token"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (has_word(text, words[i]))
             return true;

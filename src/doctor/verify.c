@@ -273,9 +273,9 @@ static int load_default(struct scene *c, struct err *e)
 /* Removes the files of the previous attack. */
 static void clean_work(const struct scene *c)
 {
-    static const char *const left[] = {"work/link",   "work/hard",      "work/prepared", "work/plain",
-                                       "work/.envrc", "work/.mcp.json", "work/disk",     "work/made",
-                                       "work/.git",   "work/.claude",   "outside/new"};
+    static const char left[][16] = {"work/link",   "work/hard",      "work/prepared", "work/plain",
+                                    "work/.envrc", "work/.mcp.json", "work/disk",     "work/made",
+                                    "work/.git",   "work/.claude",   "outside/new"};
     static char path[PATH_MAX + 32];
     for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
         snprintf(path, sizeof path, "%s/%s", c->dir, left[i]);

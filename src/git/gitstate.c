@@ -48,9 +48,9 @@ static struct str word(struct str *line)
 /* Steps that name no program; steps of future versions are not among them. */
 static bool is_plain_step(struct str line)
 {
-    static const char *const steps[] = {"pick", "p",      "revert", "edit",  "e", "reword", "r", "fixup",
-                                        "f",    "squash", "s",      "drop",  "d", "break",  "b", "label",
-                                        "l",    "reset",  "t",      "merge", "m", "noop",   "u", "update-ref"};
+    static const char steps[][12] = {"pick", "p",      "revert", "edit",  "e", "reword", "r", "fixup",
+                                     "f",    "squash", "s",      "drop",  "d", "break",  "b", "label",
+                                     "l",    "reset",  "t",      "merge", "m", "noop",   "u", "update-ref"};
     struct str step = word(&line);
     if (step.n == 0 || !((step.p[0] >= 'a' && step.p[0] <= 'z') || (step.p[0] >= 'A' && step.p[0] <= 'Z')))
         return true; /* a comment, whatever core.commentChar is; or an error to git */
@@ -87,7 +87,7 @@ static int judge_todo(struct str old, struct str new, struct buf *why)
 
 static bool is_builtin_strategy(struct str name)
 {
-    static const char *const all[] = {"ort", "recursive", "resolve", "octopus", "ours", "subtree"};
+    static const char all[][12] = {"ort", "recursive", "resolve", "octopus", "ours", "subtree"};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (str_is(name, all[i]))
             return true;
@@ -123,21 +123,21 @@ static int option_same(void *ctx, const struct gitconfig_entry *e)
 
 static int option_refused(void *ctx, const struct gitconfig_entry *e)
 {
-    static const char *const plain[] = {"no-commit",
-                                        "edit",
-                                        "allow-empty",
-                                        "allow-empty-message",
-                                        "keep-redundant-commits",
-                                        "drop-redundant-commits",
-                                        "signoff",
-                                        "record-origin",
-                                        "allow-ff",
-                                        "mainline",
-                                        "strategy-option",
-                                        "gpg-sign",
-                                        "allow-rerere-auto",
-                                        "default-msg-cleanup",
-                                        "commit-use-reference"};
+    static const char plain[][24] = {"no-commit",
+                                     "edit",
+                                     "allow-empty",
+                                     "allow-empty-message",
+                                     "keep-redundant-commits",
+                                     "drop-redundant-commits",
+                                     "signoff",
+                                     "record-origin",
+                                     "allow-ff",
+                                     "mainline",
+                                     "strategy-option",
+                                     "gpg-sign",
+                                     "allow-rerere-auto",
+                                     "default-msg-cleanup",
+                                     "commit-use-reference"};
     struct options *o = ctx;
     if (str_starts(e->key, STR("options."))) {
         struct str name = str_skip(e->key, 8);
@@ -162,7 +162,7 @@ static int judge_options(struct str old, struct str new, struct buf *why)
 static bool is_plain_apply(struct str option)
 {
     static const char *const whole[] = {"--ignore-space-change", "--ignore-whitespace", "--reject"};
-    static const char *const begin[] = {"--whitespace=", "--directory=", "--exclude=", "--include="};
+    static const char begin[][16] = {"--whitespace=", "--directory=", "--exclude=", "--include="};
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         if (str_is(option, whole[i]))
             return true;

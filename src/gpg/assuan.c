@@ -72,9 +72,9 @@ static void parse_info(struct str rest, struct gpg_request *r)
 /* Where it asks for a passphrase is the caller's matter, not the box's; that it asks is nobody's to change. */
 static void parse_option(struct str rest, struct gpg_request *r)
 {
-    static const char *const fine[] = {"agent-awareness", "allow-pinentry-notify", "display",   "lc-ctype",
-                                       "lc-messages",     "pinentry-user-data",    "putenv",    "ttyname",
-                                       "ttytype",         "use-cache-for-signing", "xauthority"};
+    static const char fine[][24] = {"agent-awareness", "allow-pinentry-notify", "display",   "lc-ctype",
+                                    "lc-messages",     "pinentry-user-data",    "putenv",    "ttyname",
+                                    "ttytype",         "use-cache-for-signing", "xauthority"};
     struct str name = word_of(&rest);
     if (str_starts(name, STR("--")))
         name = str_skip(name, 2);
@@ -135,8 +135,7 @@ static void parse_key(struct str rest, struct gpg_request *r)
 /* "SETHASH ALGORITHM HEX", "SETHASH --hash=NAME HEX". */
 static void parse_hash(struct str rest, struct gpg_request *r)
 {
-    static const char *const names[] = {"--hash=sha1", "--hash=sha224", "--hash=sha256", "--hash=sha384",
-                                        "--hash=sha512"};
+    static const char names[][16] = {"--hash=sha1", "--hash=sha224", "--hash=sha256", "--hash=sha384", "--hash=sha512"};
     const struct str how = word_of(&rest), hash = word_of(&rest);
     bool number = how.n > 0 && how.n <= 3, named = false;
     for (size_t i = 0; i < how.n; i++)
@@ -153,33 +152,33 @@ static void parse_hash(struct str rest, struct gpg_request *r)
 
 void gpg_request_parse(struct str line, struct gpg_request *ret)
 {
-    static const char *const dangerous[] = {"PKDECRYPT",
-                                            "EXPORT_KEY",
-                                            "IMPORT_KEY",
-                                            "GENKEY",
-                                            "PASSWD",
-                                            "DELETE_KEY",
-                                            "GET_PASSPHRASE",
-                                            "CLEAR_PASSPHRASE",
-                                            "SCD",
-                                            "KILLAGENT",
-                                            "RELOADAGENT",
-                                            "KEYTOCARD",
-                                            "KEYTOTPM",
-                                            "KEYWRAP_KEY",
-                                            "PRESET_PASSPHRASE",
-                                            "GET_CONFIRMATION",
-                                            "GETVAL",
-                                            "PUTVAL",
-                                            "ISTRUSTED",
-                                            "LISTTRUSTED",
-                                            "MARKTRUSTED",
-                                            "LEARN",
-                                            "UPDATESTARTUPTTY",
-                                            "GETEVENTCOUNTER",
-                                            "KEYATTR",
-                                            "PKAUTH",
-                                            "DIVERT"};
+    static const char dangerous[][20] = {"PKDECRYPT",
+                                         "EXPORT_KEY",
+                                         "IMPORT_KEY",
+                                         "GENKEY",
+                                         "PASSWD",
+                                         "DELETE_KEY",
+                                         "GET_PASSPHRASE",
+                                         "CLEAR_PASSPHRASE",
+                                         "SCD",
+                                         "KILLAGENT",
+                                         "RELOADAGENT",
+                                         "KEYTOCARD",
+                                         "KEYTOTPM",
+                                         "KEYWRAP_KEY",
+                                         "PRESET_PASSPHRASE",
+                                         "GET_CONFIRMATION",
+                                         "GETVAL",
+                                         "PUTVAL",
+                                         "ISTRUSTED",
+                                         "LISTTRUSTED",
+                                         "MARKTRUSTED",
+                                         "LEARN",
+                                         "UPDATESTARTUPTTY",
+                                         "GETEVENTCOUNTER",
+                                         "KEYATTR",
+                                         "PKAUTH",
+                                         "DIVERT"};
     *ret = (struct gpg_request){.what = GPG_REFUSED, .why = "a malformed request", .name = STR("request")};
     if (line.n > GPG_MAX_LINE || memchr(line.p ? line.p : "", 0, line.n) || memchr(line.p ? line.p : "", '\n', line.n))
         return;

@@ -468,14 +468,19 @@ static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena
 
 /* Waits until there is something to do: many short commands end without a notified call, so the rules are loaded and
    the shared memory is created for the first one. False: the box has ended. */
-bool guard_asked(const struct guard_ask *ask)
+bool guard_asked(const struct guard_ask *ask, char *stack)
 {
+    enum { LASTING_MS = 1000 };
     struct pollfd p[] = {{.fd = ask->init_pidfd, .events = POLLIN},
                          {.fd = ask->notify, .events = POLLIN},
                          {.fd = ask->report, .events = POLLIN}};
     for (;;) {
-        int n = sys_poll_ms(p, 3, -1);
-        if (n == -EINTR)
+        int n = sys_poll_ms(p, 3, stack ? LASTING_MS : -1);
+        if (n == 0) {
+            sys_stack_back(stack);
+            stack = NULL;
+        }
+        if (n == 0 || n == -EINTR)
             continue;
         if (n >= 0 && p[0].revents)
             return false;
@@ -496,7 +501,7 @@ int guard_serve(const struct guard_ask *ask)
         (void)sys_send_fd(ask->begun, "", 1, -1, 0);
         (void)sys_close(ask->begun);
     }
-    if (!ask->first.id && !guard_asked(ask))
+    if (!ask->first.id && !guard_asked(ask, NULL))
         return guard_end_of_init(ask->init_pidfd);
     auto_arena struct arena *mem = arena_new(RULES_MAX);
     if (!mem)

@@ -21,8 +21,9 @@
 #include "sys/process.h"
 #include "protocol/control.h"
 
-/* dispatch.c: waits until something is to be judged; false: the box has ended. */
-bool guard_asked(const struct guard_ask *ask);
+/* dispatch.c: waits until something is to be judged; false: the box has ended. If that takes a while, what calls that have returned had
+   used of this process's stack, which reaches down to `stack`, is given back; NULL: nothing. */
+bool guard_asked(const struct guard_ask *ask, char *stack);
 struct guard_beginning { /* of the first command of a monitored box; zero at first (begin.c) */
     bool executed;
     pid_t tid;

@@ -76,7 +76,7 @@ static bool asked(struct builder *b, struct guard_ask *ask)
     struct guard_beginning beginning = {0};
     if (begins)
         (void)sys_notify_flags(ask->notify, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP); /* Linux 6.6 */
-    while (guard_asked(ask)) {
+    while (guard_asked(ask, b->runner.stack)) {
         struct pollfd p = {.fd = ask->notify, .events = POLLIN};
         if (!begins || sys_poll_ms(&p, 1, 0) <= 0 || !(p.revents & POLLIN))
             return true;

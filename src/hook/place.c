@@ -49,7 +49,7 @@ static bool link_of(pid_t pid, const char *what, char ret[PATH_MAX])
 
 static bool is_shell(const char *program)
 {
-    static const char *const shells[] = {"sh", "bash", "dash", "zsh", "ksh", "fish", "busybox"};
+    static const char shells[][8] = {"sh", "bash", "dash", "zsh", "ksh", "fish", "busybox"};
     const char *slash = strrchr(program, '/');
     for (size_t i = 0; i < sizeof shells / sizeof *shells; i++) {
         if (same(slash ? slash + 1 : program, shells[i]))

@@ -128,7 +128,7 @@ bool rules_in_one_layer(const struct rules *r, struct str from, struct str to)
 /* Directories of programs and libraries: links there (as in every Python virtual environment) are harmless. */
 static bool is_system(struct str path)
 {
-    static const char *const places[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix/store"};
+    static const char places[][12] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix/store"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         if (path_in(path, str_of(places[i])))
             return true;

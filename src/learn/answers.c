@@ -6,8 +6,8 @@
 
 #include "learn/learn.h"
 
-static const char *const learn_keys[] = {"files.rw",  "files.ro",         "files.env_files",   "net.allow",
-                                         "net.reach", "net.unix_sockets", "guard_names.allow", "allow_nested_userns"};
+static const char learn_keys[][20] = {"files.rw",  "files.ro",         "files.env_files",   "net.allow",
+                                      "net.reach", "net.unix_sockets", "guard_names.allow", "allow_nested_userns"};
 
 static bool is_key(struct str key)
 {

@@ -22,15 +22,15 @@ static const char *in_home(const struct learn *l, const char *path)
 
 enum learn_care learn_care_of_path(const struct learn *l, const char *path, const char **ret_why)
 {
-    static const char *const systems[] = {"/etc",   "/usr",  "/bin",  "/sbin", "/lib", "/lib32",
-                                          "/lib64", "/boot", "/proc", "/sys",  "/dev", "/run"};
-    static const char *const wide[] = {".config", ".local", ".local/share", ".local/state", ".cache"};
-    static const char *const obeyed[] = {"bin",
-                                         ".local/bin",
-                                         ".config/autostart",
-                                         ".config/systemd",
-                                         ".local/share/applications",
-                                         ".local/share/systemd"};
+    static const char systems[][8] = {"/etc",   "/usr",  "/bin",  "/sbin", "/lib", "/lib32",
+                                      "/lib64", "/boot", "/proc", "/sys",  "/dev", "/run"};
+    static const char wide[][16] = {".config", ".local", ".local/share", ".local/state", ".cache"};
+    static const char obeyed[][28] = {"bin",
+                                      ".local/bin",
+                                      ".config/autostart",
+                                      ".config/systemd",
+                                      ".local/share/applications",
+                                      ".local/share/systemd"};
     const char *rest = in_home(l, path);
     struct stat st;
     *ret_why = NULL;
@@ -64,10 +64,10 @@ enum learn_care learn_care_of_path(const struct learn *l, const char *path, cons
 /* Whether this part of a path names a cache (`ret_deep`: of which each program has a part), or what a build makes. */
 static bool is_made(struct str part, bool *ret_deep)
 {
-    static const char *const names[] = {"build",  "target",      "dist",          "out",     "obj",     "node_modules",
-                                        "cache",  "caches",      "_cacache",      "tmp",     ".gradle", ".m2",
-                                        ".npm",   "__pycache__", ".pytest_cache", ".tox",    ".venv",   "_build",
-                                        ".cargo", ".ccache",     ".terraform",    "Library", ".nuget"};
+    static const char names[][16] = {"build",  "target",      "dist",          "out",     "obj",     "node_modules",
+                                     "cache",  "caches",      "_cacache",      "tmp",     ".gradle", ".m2",
+                                     ".npm",   "__pycache__", ".pytest_cache", ".tox",    ".venv",   "_build",
+                                     ".cargo", ".ccache",     ".terraform",    "Library", ".nuget"};
     *ret_deep = str_is(part, ".cache");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (str_is(part, names[i]))

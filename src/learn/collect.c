@@ -248,7 +248,7 @@ static int take_denial(struct learn *l, struct pinfold_policy *policy, const str
 static int take_loopback(struct learn *l, struct pinfold_policy *policy, struct str text, struct pinfold_error *error)
 {
     static const char *const names[] = {"127.0.0.1", "localhost", "[::1]"};
-    static const char *const between[] = {":", " port ", ", port ", "', port=", "\", port="};
+    static const char between[][12] = {":", " port ", ", port ", "', port=", "\", port="};
     int r = 0;
     for (size_t at = 0; at < text.n && r == 0; at++) {
         struct str rest = str_skip(text, at), port = {NULL, 0};

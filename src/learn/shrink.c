@@ -32,7 +32,7 @@ static bool item_in(struct learn *l, struct str line, const char **ret_value, co
 
 static void keep(struct learn *l, const char *key, const char *value, const char *origin)
 {
-    static const char *const grants[] = {"files.rw", "files.ro", "net.allow", "net.reach", "net.unix_sockets"};
+    static const char grants[][20] = {"files.rw", "files.ro", "net.allow", "net.reach", "net.unix_sockets"};
     size_t i = 0;
     while (i < sizeof grants / sizeof *grants && strcmp(grants[i], key) != 0)
         i++;

@@ -346,9 +346,8 @@ enum addr_class addr_classify(const struct host_addr *a)
 
 const char *addr_class_text(enum addr_class c)
 {
-    static const char *const text[] = {
-        "public",    "unspecified", "loopback", "link-local", "a cloud metadata endpoint",
-        "multicast", "broadcast",   "private",  "reserved"};
+    static const char text[][28] = {"public",    "unspecified", "loopback", "link-local", "a cloud metadata endpoint",
+                                    "multicast", "broadcast",   "private",  "reserved"};
     return text[c];
 }
 

@@ -216,7 +216,7 @@ int host_rule_parse(struct str text, enum rule_verb verb, struct host_rule *ret,
 
 void host_rule_print(const struct host_rule *r, char text[HOST_RULE_TEXT])
 {
-    static const char *const before[] = {
+    static const char before[][4] = {
         [MATCH_ANY] = "*", [MATCH_NAME] = "", [MATCH_BELOW] = "*.", [MATCH_BELOW_OR_APEX] = "."};
     char addr[46];
     size_t n;

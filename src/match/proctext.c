@@ -122,11 +122,11 @@ struct proc_socket proc_socket_line(struct str line)
 
 bool proc_is_public(struct str name)
 {
-    static const char *const names[] = {
-        "status",     "stat",       "statm",     "comm",     "cmdline",   "mountinfo",     "mounts",
-        "mountstats", "cgroup",     "limits",    "oom_adj",  "oom_score", "oom_score_adj", "uid_map",
-        "gid_map",    "projid_map", "setgroups", "loginuid", "sessionid", "sched",         "schedstat",
-        "cpuset",     "net",        "task",      "attr",     "autogroup"};
+    static const char names[][16] = {"status",        "stat",       "statm",     "comm",       "cmdline",   "mountinfo",
+                                     "mounts",        "mountstats", "cgroup",    "limits",     "oom_adj",   "oom_score",
+                                     "oom_score_adj", "uid_map",    "gid_map",   "projid_map", "setgroups", "loginuid",
+                                     "sessionid",     "sched",      "schedstat", "cpuset",     "net",       "task",
+                                     "attr",          "autogroup"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (str_is(name, names[i]))
             return true;

@@ -237,7 +237,7 @@ const char *egress_names_denied(const struct policy *p)
 /* Programs that support proxies are told of ours, so that their requests can be refused with a message. */
 int egress_env(struct making *m)
 {
-    static const char *const names[] = {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"};
+    static const char names[][12] = {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"};
     if (m->policy->net != NET_ALLOW)
         return 0;
     m->plan->names_denied = egress_names_denied(m->policy);

@@ -134,8 +134,8 @@ static int grant_places(struct making *m)
 
 static int grant_devices(struct making *m)
 {
-    static const char *const nodes[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
-                                        "/dev/urandom", "/dev/tty",  "/dev/ptmx", "/dev/pts/ptmx"};
+    static const char nodes[][16] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
+                                     "/dev/urandom", "/dev/tty",  "/dev/ptmx", "/dev/pts/ptmx"};
     int r = 0;
     for (size_t i = 0; r == 0 && i < sizeof nodes / sizeof nodes[0]; i++)
         r = add_rule(m, nodes[i], RULE_DEVICE, 0, true);

@@ -36,9 +36,9 @@ static bool same_name(struct str name, const char *word)
 /* CON, con.txt and COM1 are devices in any directory. */
 static bool is_reserved(struct str name)
 {
-    static const char *const words[] = {"con",  "prn",  "aux",  "nul",  "com1", "com2", "com3",   "com4",
-                                        "com5", "com6", "com7", "com8", "com9", "lpt1", "lpt2",   "lpt3",
-                                        "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9", "conin$", "conout$"};
+    static const char words[][8] = {"con",  "prn",  "aux",  "nul",  "com1", "com2", "com3",   "com4",
+                                    "com5", "com6", "com7", "com8", "com9", "lpt1", "lpt2",   "lpt3",
+                                    "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9", "conin$", "conout$"};
     struct str rest = name, stem = str_until(&rest, '.');
     while (stem.n && stem.p[stem.n - 1] == ' ')
         stem.n--;

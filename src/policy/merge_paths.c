@@ -13,7 +13,7 @@ static struct str path_key(struct merge *m, const struct path_text *t)
 
 static const char *access_name(enum path_access a)
 {
-    static const char *const names[] = {"hide", "ro", "rw", "protect", "cache"};
+    static const char names[][8] = {"hide", "ro", "rw", "protect", "cache"};
     return names[a];
 }
 

@@ -22,7 +22,7 @@ static const char *proxy_variable(const char *const *environ, const char *upper,
             name[i] = (char)(small && upper[i] >= 'A' && upper[i] <= 'Z' ? upper[i] + 32 : upper[i]);
         for (const char *const *e = environ; e && *e; e++) {
             if (strncmp(*e, name, n) == 0 && (*e)[n] == '=' && (*e)[n + 1]) {
-                static const char *const small_names[] = {"https_proxy", "http_proxy", "all_proxy", "no_proxy"};
+                static const char small_names[][12] = {"https_proxy", "http_proxy", "all_proxy", "no_proxy"};
                 *ret_name = upper;
                 for (size_t k = 0; small && k < 4; k++)
                     *ret_name = same(name, small_names[k]) ? small_names[k] : *ret_name;
@@ -270,7 +270,7 @@ bool name_is_local(const char *name)
 {
     /* RFC 6761, RFC 6762, RFC 8375, and .internal, which ICANN reserved for private use (clouds have metadata names
        there). */
-    static const char *const ends[] = {".localhost", ".local", ".internal", ".home.arpa"};
+    static const char ends[][12] = {".localhost", ".local", ".internal", ".home.arpa"};
     struct str s = str_of(name);
     if (!strchr(name, '.'))
         return true;

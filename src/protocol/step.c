@@ -210,9 +210,9 @@ static void put_bits(struct buf *out, unsigned bits, const char *const *names, u
 
 static const char *stub_name(unsigned stub)
 {
-    static const char *const names[] = {"absent",      "denied directory",   "denied file",
-                                        "mount point", "mount point (file)", "a file of the box's own",
-                                        "link"};
+    static const char names[][24] = {"absent",      "denied directory",   "denied file",
+                                     "mount point", "mount point (file)", "a file of the box's own",
+                                     "link"};
     return stub < sizeof names / sizeof names[0] ? names[stub] : "?";
 }
 
@@ -230,9 +230,8 @@ static const char *slot_source(const struct plan_image *p, uint32_t slot)
 static const char *rlimit_name(uint32_t resource)
 {
     /* asm-generic/resource.h, which x86-64 and arm64 use. */
-    static const char *const names[] = {"cpu",      "fsize",  "data",    "stack", "core",  "rss",
-                                        "nproc",    "nofile", "memlock", "as",    "locks", "sigpending",
-                                        "msgqueue", "nice",   "rtprio",  "rttime"};
+    static const char names[][12] = {"cpu",     "fsize", "data",  "stack",      "core",     "rss",  "nproc",  "nofile",
+                                     "memlock", "as",    "locks", "sigpending", "msgqueue", "nice", "rtprio", "rttime"};
     return resource < sizeof names / sizeof names[0] ? names[resource] : "?";
 }
 

@@ -103,8 +103,8 @@ static bool protocol_remedy(const struct denial *d, struct buf *out, size_t *ret
 
 static void network_remedy(const struct denial *d, struct buf *out, size_t *ret_offer)
 {
-    static const char *const by_default[] = {"default", "the answer was no", "nobody answered in time",
-                                             "nobody could be asked", "too many open questions"};
+    static const char by_default[][24] = {"default", "the answer was no", "nobody answered in time",
+                                          "nobody could be asked", "too many open questions"};
     if (address_remedy(d, out, ret_offer) || protocol_remedy(d, out, ret_offer))
         return;
     words_safe(out, d->rule);
@@ -152,7 +152,7 @@ static bool in_kernels_tree(const char *path)
 /* A name by which the guard also knows a repository's own parts: these it keeps when the name is allowed. */
 static bool is_repositorys(const char *rule)
 {
-    static const char *const names[] = {".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir"};
+    static const char names[][24] = {".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (same(rule, names[i]))
             return true;
@@ -256,10 +256,10 @@ static void put_target(const char *target, struct buf *out)
     } families[] = {{AF_UNIX, "AF_UNIX"},     {AF_INET, "AF_INET"},           {AF_INET6, "AF_INET6"},
                     {AF_PACKET, "AF_PACKET"}, {AF_NETLINK, "AF_NETLINK"},     {AF_ALG, "AF_ALG"},
                     {AF_VSOCK, "AF_VSOCK"},   {AF_BLUETOOTH, "AF_BLUETOOTH"}, {AF_CAN, "AF_CAN"}};
-    static const char *const types[] = {[SOCK_STREAM] = "SOCK_STREAM",
-                                        [SOCK_DGRAM] = "SOCK_DGRAM",
-                                        [SOCK_RAW] = "SOCK_RAW",
-                                        [SOCK_SEQPACKET] = "SOCK_SEQPACKET"};
+    static const char types[][16] = {[SOCK_STREAM] = "SOCK_STREAM",
+                                     [SOCK_DGRAM] = "SOCK_DGRAM",
+                                     [SOCK_RAW] = "SOCK_RAW",
+                                     [SOCK_SEQPACKET] = "SOCK_SEQPACKET"};
     int family, type;
     if (sscanf(target, "socket(%d, %d)", &family, &type) != 2) {
         words_safe(out, target);
@@ -273,7 +273,7 @@ static void put_target(const char *target, struct buf *out)
         buf_text(out, families[i].name);
     else
         buf_printf(out, "%d", family);
-    if (type > 0 && type < (int)(sizeof types / sizeof *types) && types[type])
+    if (type > 0 && type < (int)(sizeof types / sizeof *types) && types[type][0])
         buf_printf(out, ", %s)", types[type]);
     else
         buf_printf(out, ", %d)", type);

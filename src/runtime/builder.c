@@ -211,9 +211,10 @@ static _Noreturn void init_child(void *birth)
 }
 
 enum { INIT_STACK = 128 << 10, SETTLER_STACK = 64 << 10, PAGE = 4096 };
-#define INIT_ROOM    ((INIT_STACK + sizeof(struct builder) + PAGE - 1) / PAGE * PAGE)
+#define INIT_AT                                                                                                        \
+    (INIT_STACK - (sizeof(struct builder) + 63) / 64 * 64) /* its arguments, on one page with its first frames */
 #define SETTLER_ROOM ((SETTLER_STACK + sizeof(struct runner) + PAGE - 1) / PAGE * PAGE)
-#define KEPT_AT      (INIT_ROOM + SETTLER_ROOM)
+#define KEPT_AT      (INIT_STACK + SETTLER_ROOM)
 
 size_t builder_stacks(void)
 {
@@ -223,15 +224,15 @@ size_t builder_stacks(void)
 void builder_populate(const struct builder *b, char *stack_end)
 {
     sys_populate(stack_end - 3 * PAGE, 3 * PAGE);
-    sys_populate(b->stacks + INIT_STACK - 2 * PAGE, 3 * PAGE);
+    sys_populate(b->stacks + INIT_STACK - 3 * PAGE, 3 * PAGE);
 }
 
 static int clone_init(struct builder *b, int *ret_pidfd)
 {
-    char *memory = b->stacks ? b->stacks : sys_pages(INIT_ROOM);
+    char *memory = b->stacks ? b->stacks : sys_pages(INIT_STACK);
     if (!memory)
         return -ENOMEM;
-    struct builder *theirs = (void *)(memory + INIT_STACK);
+    struct builder *theirs = (void *)(memory + INIT_AT);
     *theirs = *b;
     theirs->runner.stack = memory;
     struct sys_clone how = {.flags =
@@ -239,7 +240,7 @@ static int clone_init(struct builder *b, int *ret_pidfd)
                             .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
                             .exit_signal = SIGCHLD,
                             .stack = (uint64_t)(uintptr_t)memory,
-                            .stack_size = INIT_STACK};
+                            .stack_size = INIT_AT};
     if (b->joins && b->group_dir >= 0) {
         how.flags |= SYS_CLONE_INTO_CGROUP;
         how.cgroup = (uint64_t)b->group_dir;
@@ -415,7 +416,7 @@ static void settle_entry(void *runner)
 static void settle_beside(struct builder *b)
 {
     const bool any = b->runner.n_works || b->runner.kept.noting;
-    char *memory = !any ? NULL : b->stacks ? b->stacks + INIT_ROOM : sys_pages(SETTLER_ROOM);
+    char *memory = !any ? NULL : b->stacks ? b->stacks + INIT_STACK : sys_pages(SETTLER_ROOM);
     if (!memory) {
         overlays_settle(&b->runner, true);
         return;

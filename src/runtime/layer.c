@@ -217,8 +217,7 @@ static int settle_later(struct runner *r, int work)
  */
 static void open_work(int work)
 {
-    static const char *const made[] = {"work", "work/incompat", "work/incompat/volatile",
-                                       "work/incompat/volatile/dirty"};
+    static const char made[][32] = {"work", "work/incompat", "work/incompat/volatile", "work/incompat/volatile/dirty"};
     for (int i = 0; i < 4; i++)
         (void)sys_fchmodat(work, made[i], 0700);
 }

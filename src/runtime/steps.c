@@ -347,11 +347,11 @@ static int step_mqueue(struct runner *r, const struct step *s)
  * even without capabilities (proc(5)). For others most of it is refused anyway, but one rule for all is simpler to
  * trust. The read-only ones are clones taken while all of /proc is marked read-only, so they inherit that.
  */
-static const char *const machine[] = {"sys", "sysrq-trigger", "irq", "bus", "fs", "driver", "mtrr", "asound"};
+static const char machine[][16] = {"sys", "sysrq-trigger", "irq", "bus", "fs", "driver", "mtrr", "asound"};
 enum { N_MACHINE = sizeof machine / sizeof *machine };
 /* Useless to a command and revealing: denied if the caller could read them. */
-static const char *const telling[] = {"acpi",        "scsi",          "kcore",       "keys",     "timer_list",
-                                      "timer_stats", "latency_stats", "sched_debug", "slabinfo", "vmallocinfo"};
+static const char telling[][16] = {"acpi",        "scsi",          "kcore",       "keys",     "timer_list",
+                                   "timer_stats", "latency_stats", "sched_debug", "slabinfo", "vmallocinfo"};
 enum { N_TELLING = sizeof telling / sizeof *telling };
 
 static int proc_readonly(struct runner *r, int proc)

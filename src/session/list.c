@@ -134,7 +134,7 @@ static void put_session(struct json *j, const struct session_place *p, const str
 static void put_unrecorded(struct json *j, const struct session_place *p, int pid, const char *scope)
 {
     const struct timeval patience = {DAEMON_PATIENCE_S, 0};
-    static const char *const unknown[] = {"engine", "profile", "cwd", "policy_digest"};
+    static const char unknown[][16] = {"engine", "profile", "cwd", "policy_digest"};
     auto_buf struct buf said = BUF(MAX_ANSWER_TEXT), name = BUF(8 * MAX_SESSION_NAME),
                         owner = BUF(8 * MAX_SESSION_NAME), workspace = BUF(MAX_ANSWER_TEXT);
     struct err ignored = {0};

@@ -178,7 +178,7 @@ static bool put_safe_directories(const struct srt_settings *s, struct arena *mem
 /* Without a network nothing takes the place of the caller's proxy, whose URL may have a password in it. */
 static bool drop_proxy(const struct srt_settings *s, struct arena *mem)
 {
-    static const char *const names[] = {"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"};
+    static const char names[][12] = {"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"};
     const char **hosts = NULL;
     size_t n = 0;
     if (!srt_hosts(&s->root, "allowedDomains", mem, &hosts, &n))

@@ -48,8 +48,8 @@ static void add_text(char text[SSH_EVENT_TEXT], struct str s, size_t most)
 static void describe(const struct filtering *s, const struct client *c, const struct ssh_request *r,
                      const struct ssh_decision *d, struct ssh_event *v)
 {
-    static const char *const actions[] = {[SSH_REFUSED] = "request", [SSH_LIST] = "list",   [SSH_LOGIN] = "login",
-                                          [SSH_GIT] = "sign",        [SSH_QUERY] = "query", [SSH_BIND] = "bind"};
+    static const char actions[][8] = {[SSH_REFUSED] = "request", [SSH_LIST] = "list",   [SSH_LOGIN] = "login",
+                                      [SSH_GIT] = "sign",        [SSH_QUERY] = "query", [SSH_BIND] = "bind"};
     *v = (struct ssh_event){.kind = d->pass ? SSH_EVENT_SIGNED : SSH_EVENT_REFUSED, .id = c->base.id};
     snprintf(v->action, sizeof v->action, "%s", actions[r->what]);
     snprintf(v->why, sizeof v->why, "%s", d->why ? d->why : "");

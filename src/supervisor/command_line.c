@@ -13,9 +13,9 @@
 
 static bool says_secret(struct str name)
 {
-    static const char *const words[] = {"password", "passwd",      "passphrase",  "token",      "secret", "apikey",
-                                        "api-key",  "api_key",     "access-key",  "access_key", "auth",   "credential",
-                                        "bearer",   "private-key", "private_key", "cookie"};
+    static const char words[][12] = {"password", "passwd",      "passphrase",  "token",      "secret", "apikey",
+                                     "api-key",  "api_key",     "access-key",  "access_key", "auth",   "credential",
+                                     "bearer",   "private-key", "private_key", "cookie"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const size_t n = strlen(words[i]);
         for (size_t at = 0; at + n <= name.n; at++) {

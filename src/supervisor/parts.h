@@ -189,22 +189,25 @@ struct limit_pacer { /* stops and continues the box, for a limit of processor ti
     int builder;      /* the parent of the box's first process, which is not paced */
 };
 
-struct means { /* the means by which limits are enforced */
-    enum cgroup_kind kind;
-    struct cgroup_place place;
-    unsigned used;                                 /* controllers with one of our limits */
+struct group_paths {
     char dir[CGROUP_CONTROLLERS][CGROUP_PATH_MAX]; /* v1: per controller; v2: [0] the box's group */
     char outer[CGROUP_PATH_MAX];                   /* v2: a group around dir[0] to be removed, too, or "" */
     char aside[CGROUP_PATH_MAX];                   /* v2: the builder's group, or "" */
+    char engines[CGROUP_PATH_MAX];                 /* the memory control group of an engine's container, or "" */
+};
+
+struct means { /* the means by which limits are enforced */
+    enum cgroup_kind kind;
+    unsigned used;             /* controllers with one of our limits */
+    struct group_paths *paths; /* owned; NULL: no control group. Six KiB, which a waiting box would keep on its stack */
     struct cgroup_join join;
     int oom_event;   /* v1: eventfd; v2: inotify; or -1 */
     int helper;      /* pid of a process that keeps systemd's scope from being empty, or 0 */
     int helper_with; /* closing this ends it; or -1 */
     struct limit_watcher watcher;
     struct limit_pacer pacer;
-    bool disk_asked, memory_seen;  /* memory_seen: an event reported it */
-    bool container;                /* an engine's container limits memory */
-    char engines[CGROUP_PATH_MAX]; /* the memory control group of an engine's container, or "" */
+    bool disk_asked, memory_seen; /* memory_seen: an event reported it */
+    bool container;               /* an engine's container limits memory */
 };
 
 struct limits_hit {
@@ -229,9 +232,9 @@ void limits_kill(const struct means *m);
 /* After the box has ended: reads counters, removes the groups; fills in `hit` if it is empty and a counter says so. */
 void limits_end(struct means *m, struct box_result *r, struct limits_hit *hit);
 
-int cgroup1_begin(struct means *m, const struct limits *l, struct err *e);
+int cgroup1_begin(struct means *m, const struct cgroup_place *place, const struct limits *l, struct err *e);
 void cgroup1_end(struct means *m, struct box_result *r, bool *oom, bool *pids);
-int cgroup2_begin(struct means *m, const struct limits *l, struct err *e);
+int cgroup2_begin(struct means *m, const struct cgroup_place *place, const struct limits *l, struct err *e);
 /* In the calling process, whose group is the delegated and otherwise empty `scope`. */
 int cgroup2_begin_scope(struct means *m, const char *scope, const struct limits *l, struct err *e);
 void cgroup2_count(const struct means *m, struct box_result *r, bool *oom, bool *pids);

@@ -6,11 +6,11 @@
 #include <string.h>
 #include "supervisor/parts.h"
 
-static const char *const told_kinds[] = {[TOLD_REPOSITORY] = "repository",
-                                         [TOLD_LINK] = "link",
-                                         [TOLD_FIFO] = "fifo",
-                                         [TOLD_REF] = "ref",
-                                         [TOLD_MORE] = "more"};
+static const char told_kinds[][12] = {[TOLD_REPOSITORY] = "repository",
+                                      [TOLD_LINK] = "link",
+                                      [TOLD_FIFO] = "fifo",
+                                      [TOLD_REF] = "ref",
+                                      [TOLD_MORE] = "more"};
 
 void told_free_all(struct box_result *r)
 {

@@ -72,7 +72,7 @@ static int find_alias(struct surveyor *s, struct facts *f, const struct chain *o
 int survey_aliases(struct surveyor *s, const struct policy *p, struct facts *f)
 {
     /* Directories in the state directory may be mounted elsewhere separately. */
-    static const char *const parts[] = {"pinfold/trust", "pinfold/audit", "pinfold/caches", "pinfold/sessions"};
+    static const char parts[][20] = {"pinfold/trust", "pinfold/audit", "pinfold/caches", "pinfold/sessions"};
     const char *const paths[] = {path_join(s->mem, f->state_home, "pinfold"),
                                  path_join(s->mem, f->config_home, "pinfold"),
                                  f->program,

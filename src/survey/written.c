@@ -142,7 +142,7 @@ static bool is_remembering(const char *memory)
 /* Where the system's packages have links and nobody works: "/usr/lib/" is all of it, "/usr" only the directory. */
 static bool is_packages(const char *real)
 {
-    static const char *const places[] = {
+    static const char places[][20] = {
         "/",         "/usr",      "/var",       "/run",     "/bin/",       "/sbin/",
         "/lib/",     "/lib32/",   "/lib64/",    "/etc",     "/etc/ssl/",   "/etc/alternatives/",
         "/usr/bin/", "/usr/lib/", "/usr/sbin/", "/usr/lib", "/usr/share/", "/usr/libexec/",

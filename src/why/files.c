@@ -102,7 +102,7 @@ static bool common_directory(struct why_question *q, struct str dir)
 
 static bool repository_root(struct why_question *q, struct str dir)
 {
-    static const char *const markers[] = {".git", ".hg", ".jj", ".sl", ".svn", ".bzr", "_darcs", ".pijul", ".fslckout"};
+    static const char markers[][12] = {".git", ".hg", ".jj", ".sl", ".svn", ".bzr", "_darcs", ".pijul", ".fslckout"};
     for (size_t i = 0; i < sizeof markers / sizeof *markers; i++) {
         if (stands_at(q, dir, markers[i]))
             return true;
@@ -528,10 +528,10 @@ static int check_exec(struct why_question *q, const struct why_node *n)
 
 /* ---- the question ---- */
 
-static const char *const allowed_words[] = {[WHY_READ] = "it can be read",
-                                            [WHY_WRITE] = "it can be written",
-                                            [WHY_CREATE] = "it can be created",
-                                            [WHY_EXEC] = "it can be executed"};
+static const char allowed_words[][20] = {[WHY_READ] = "it can be read",
+                                         [WHY_WRITE] = "it can be written",
+                                         [WHY_CREATE] = "it can be created",
+                                         [WHY_EXEC] = "it can be executed"};
 
 /* How near a file of the box's PATH is to what execvp(3) takes: it passes over what it cannot execute. */
 enum { NOT_FOUND, NOT_SHOWN /* on the host only */, FOUND, RUNS };

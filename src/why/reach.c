@@ -41,11 +41,11 @@ static int host_rules(struct why_question *q, struct host_rule **ret, size_t *re
 
 static void by_net_rule(struct why_question *q, size_t i)
 {
-    static const char *const verbs[] = {[NET_RULE_ALLOW] = "allow",
-                                        [NET_RULE_DENY] = "deny",
-                                        [NET_RULE_DENY_PORT] = "deny port",
-                                        [NET_RULE_PUBLISH] = "publish",
-                                        [NET_RULE_REACH] = "reach"};
+    static const char verbs[][12] = {[NET_RULE_ALLOW] = "allow",
+                                     [NET_RULE_DENY] = "deny",
+                                     [NET_RULE_DENY_PORT] = "deny port",
+                                     [NET_RULE_PUBLISH] = "publish",
+                                     [NET_RULE_REACH] = "reach"};
     const struct net_rule *rule = &q->plan->policy->net_rules[i];
     why_rule(q, arena_printf(q->mem, "%s %s", verbs[rule->verb], rule->text), rule->origin);
 }

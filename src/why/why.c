@@ -3,8 +3,8 @@
 
 #include "why/parts.h"
 
-static const char *const act_names[] = {[WHY_READ] = "read", [WHY_WRITE] = "write",     [WHY_CREATE] = "create",
-                                        [WHY_EXEC] = "exec", [WHY_CONNECT] = "connect", [WHY_SIGNAL] = "signal"};
+static const char act_names[][8] = {[WHY_READ] = "read", [WHY_WRITE] = "write",     [WHY_CREATE] = "create",
+                                    [WHY_EXEC] = "exec", [WHY_CONNECT] = "connect", [WHY_SIGNAL] = "signal"};
 
 enum why_act why_act_of(const char *name)
 {

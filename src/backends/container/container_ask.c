@@ -35,9 +35,9 @@ extern char **environ;
 /* Variables that the clients need to find their daemon, storage and settings. None of them enters a container. */
 const char *const *container_env(struct arena *mem)
 {
-    static const char *const names[] = {
+    static const char names[][28] = {
         "HOME=", "USER=", "LOGNAME=", "PATH=", "TMPDIR=", "LANG=", "DBUS_SESSION_BUS_ADDRESS="};
-    static const char *const begin[] = {"DOCKER_", "CONTAINER", "STORAGE_", "REGISTR", "XDG_", "LC_"};
+    static const char begin[][12] = {"DOCKER_", "CONTAINER", "STORAGE_", "REGISTR", "XDG_", "LC_"};
     const char **at = NULL;
     size_t n = 0;
     for (char **v = environ; *v; v++) {

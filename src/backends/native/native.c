@@ -33,7 +33,10 @@
 #include "sys/poll.h"
 #include "sys/process.h"
 
-/* The builder's arguments, followed by its slots and, page by page, the stacks of builder, pid 1 and settler. */
+/*
+ * The builder's arguments, followed by its slots, environment and runtime directory, on one page unless the environment is long; then page
+ * by page the names of its files and the stacks of builder, pid 1 and settler.
+ */
 struct birth {
     const struct start_request *ask; /* not for the builder */
     struct builder builder;
@@ -43,9 +46,9 @@ struct birth {
     size_t bytes;                /* of all */
     char *stack;
     bool shared;
-    /* What is written in every start comes first, on one page. */
-    char masks[65], runtime[4096]; /* builder.runner.kept's key and home */
-    char names[3][4096];           /* builder.names */
+    char masks[65];      /* builder.runner.kept's key */
+    char *runtime;       /* builder.runner.kept's home */
+    char (*names)[4096]; /* builder.names, of three */
 };
 enum { BUILDER_STACK = 256 << 10, PAGE = 4096 };
 
@@ -139,6 +142,11 @@ static void builder_ask(struct builder *b, const struct start_request *ask)
     b->recent = f && (f->kernel_major > 6 || (f->kernel_major == 6 && f->kernel_minor >= 15));
 }
 
+static const char *runtime_of(const struct plan *plan)
+{
+    return plan->facts ? plan->facts->runtime : NULL;
+}
+
 /* Of the plan only the image stays where it is as long as the box (plan_settle_down()). */
 static size_t env_bytes(const char *const *env)
 {
@@ -167,10 +175,10 @@ static const char *const *env_copy(const char *const *env, char *to)
 static void keep_masks(struct birth *b, const struct start_request *ask)
 {
     const struct plan *plan = ask->plan;
-    const char *runtime = plan->facts ? plan->facts->runtime : NULL;
+    const char *runtime = runtime_of(plan);
     const bool lasts = !ask->argv || ask->tty;
     struct sys_stat st;
-    if (lasts || !runtime || snprintf(b->runtime, sizeof b->runtime, "%s", runtime) >= (int)sizeof b->runtime)
+    if (lasts || !runtime)
         return;
     int e = sys_stat_at(AT_FDCWD, runtime, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
     if (e == -ENOENT && sys_mkdirat(AT_FDCWD, runtime, 0700) == 0)
@@ -179,7 +187,7 @@ static void keep_masks(struct birth *b, const struct start_request *ask)
         return;
     plan_masks_digest(plan, b->masks);
     b->masks[32] = 0;
-    b->builder.runner.kept.home = b->runtime;
+    b->builder.runner.kept.home = strcpy(b->runtime, runtime);
     b->builder.runner.kept.key = b->masks;
 }
 
@@ -253,9 +261,11 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
     take_left_back();
     const struct plan_image *plan = ask->plan->image;
     const size_t slots = (runner_room(plan) * sizeof(int) + 7) & ~(size_t)7,
-                 env = env_bytes((const char *const *)ask->plan->env);
-    const size_t first = (sizeof(struct birth) + slots + env + PAGE - 1) / PAGE * PAGE;
-    const size_t bytes = first + BUILDER_STACK + builder_stacks();
+                 env = env_bytes((const char *const *)ask->plan->env),
+                 runtime = runtime_of(ask->plan) ? strlen(runtime_of(ask->plan)) + 1 : 0;
+    const size_t first = (sizeof(struct birth) + slots + env + runtime + PAGE - 1) / PAGE * PAGE;
+    const size_t names = 3 * sizeof *((struct birth *)NULL)->names;
+    const size_t bytes = first + names + BUILDER_STACK + builder_stacks();
     struct birth *b = sys_pages(bytes);
     if (!b) {
         (void)err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the box");
@@ -263,7 +273,9 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
     }
     b->ask = ask;
     b->bytes = bytes;
-    b->stack = (char *)b + first;
+    b->runtime = (char *)(b + 1) + slots + env;
+    b->names = (char(*)[4096])((char *)b + first);
+    b->stack = (char *)b + first + names;
     b->uid = sys_geteuid();
     b->gid = (uint32_t)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
     builder_begin(&b->builder, plan, (int *)(b + 1));

@@ -24,7 +24,7 @@
  */
 static bool is_container(void)
 {
-    static const char *const threads[] = {"kthreadd", "ksoftirqd", "kworker", "rcu_sched", "rcu_bh"};
+    static const char threads[][12] = {"kthreadd", "ksoftirqd", "kworker", "rcu_sched", "rcu_bh"};
     for (unsigned pid = 1; pid <= 10; pid++) {
         char path[40], name[64] = "";
         snprintf(path, sizeof path, "/proc/%u/comm", pid);

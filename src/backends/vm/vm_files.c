@@ -273,7 +273,7 @@ static int put_file(struct buf *out, const char *name, uint32_t mode, const char
 
 static int make_initrd(const struct machine_fact *f, struct arena *mem, struct buf *out, struct err *e)
 {
-    static const char *const dirs[] = {"dev", "proc", "root", "group", "modules"};
+    static const char dirs[][8] = {"dev", "proc", "root", "group", "modules"};
     struct modules m = {.mem = mem, .dir = f->modules};
     const char *lacking, *init;
     int r = find_modules(&m, &lacking);

@@ -4,10 +4,9 @@
 #include <string.h>
 #include <strings.h>
 
-static const char *const methods[] = {"GET ",   "HEAD ",    "POST ",  "PUT ",      "DELETE ",    "OPTIONS ",
-                                      "PATCH ", "CONNECT ", "TRACE ", "PROPFIND ", "PROPPATCH ", "MKCOL ",
-                                      "COPY ",  "MOVE ",    "LOCK ",  "UNLOCK ",   "REPORT ",    "SEARCH ",
-                                      "PURGE ", "LINK ",    "UNLINK "};
+static const char methods[][12] = {"GET ",     "HEAD ",   "POST ",     "PUT ",       "DELETE ", "OPTIONS ", "PATCH ",
+                                   "CONNECT ", "TRACE ",  "PROPFIND ", "PROPPATCH ", "MKCOL ",  "COPY ",    "MOVE ",
+                                   "LOCK ",    "UNLOCK ", "REPORT ",   "SEARCH ",    "PURGE ",  "LINK ",    "UNLINK "};
 
 bool http_looks_like(struct str in)
 {

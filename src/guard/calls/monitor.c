@@ -35,7 +35,7 @@
 struct told_call {
     int nr, no;
     uint32_t unless;
-    const char *name;
+    char name[24];
 };
 #define X(error, unless, call) {SYS_##call, error, unless, #call},
 static const struct told_call told_calls[] = {FILTER_TOLD(X)};

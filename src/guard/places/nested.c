@@ -300,7 +300,7 @@ int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PL
    (proc_uid_map_write() in kernel/user_namespace.c). So a process that has entered the caller's opens it. */
 bool nested_is_map(const struct place *p, const struct object *o)
 {
-    static const char *const names[] = {"uid_map", "gid_map", "projid_map", "setgroups"};
+    static const char names[][12] = {"uid_map", "gid_map", "projid_map", "setgroups"};
     struct sys_stat dir; /* the name is the kernel's: nothing is mounted over it */
     if (!o->proc || o->magic || sys_stat_fd(p->dir, SYS_STAT_BASIC | SYS_STAT_MOUNT, &dir) < 0 ||
         dir.mount != o->st.mount || dir.major != o->st.major || dir.minor != o->st.minor)

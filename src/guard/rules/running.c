@@ -89,7 +89,7 @@ struct mapped {
    nested namespace; but the box shows no internal file system of the kernel. */
 static bool is_nameless(struct guard *g, const struct mapped *m)
 {
-    static const char *const begins[] = {"/memfd:", "/dev/zero", "/SYSV", "/drm", "/dmabuf"};
+    static const char begins[][12] = {"/memfd:", "/dev/zero", "/SYSV", "/drm", "/dmabuf"};
     bool yes = m->path[0] != '/';
     for (size_t i = 0; !yes && i < sizeof begins / sizeof *begins; i++)
         yes = strncmp(m->path, begins[i], strlen(begins[i])) == 0;

@@ -198,7 +198,7 @@ static int land_config(struct landing *l)
 /* What makes a directory a repository; of hooks and the like nothing. */
 static int land_born(struct landing *l)
 {
-    static const char *const places[] = {"objects/pack", "objects/info", "refs/heads", "refs/tags", "hooks", "info"};
+    static const char places[][16] = {"objects/pack", "objects/info", "refs/heads", "refs/tags", "hooks", "info"};
     struct str exclude;
     int e = 0;
     for (size_t i = 0; e == 0 && i < sizeof places / sizeof *places; i++) {

@@ -28,11 +28,11 @@ size_t repo_inside(const char *path)
    one's that is none, of which nothing lands. */
 static bool is_member(const char *part, size_t n)
 {
-    static const char *const all[] = {"HEAD",        "ORIG_HEAD", "FETCH_HEAD", "COMMIT_EDITMSG", "AUTO_MERGE",
-                                      "packed-refs", "index",     "objects",    "refs",           "logs",
-                                      "reftable",    "config",    "hooks",      "info",           "modules",
-                                      "worktrees",   "branches",  "gc.log",     "gc.pid",         "description",
-                                      "index.lock",  "HEAD.lock", "shallow",    "config.worktree"};
+    static const char all[][16] = {"HEAD",        "ORIG_HEAD", "FETCH_HEAD", "COMMIT_EDITMSG", "AUTO_MERGE",
+                                   "packed-refs", "index",     "objects",    "refs",           "logs",
+                                   "reftable",    "config",    "hooks",      "info",           "modules",
+                                   "worktrees",   "branches",  "gc.log",     "gc.pid",         "description",
+                                   "index.lock",  "HEAD.lock", "shallow",    "config.worktree"};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strlen(all[i]) == n && strncmp(part, all[i], n) == 0)
             return true;
@@ -89,9 +89,9 @@ enum repo_part repo_part_of(const char *path)
 {
     static const char *const unit[] = {"HEAD", "index", "packed-refs"};
     /* What git writes beside its work. The objects' own notes (info/) can be made anew from them. */
-    static const char *const passing[] = {"COMMIT_EDITMSG", "ORIG_HEAD", "FETCH_HEAD", "AUTO_MERGE",
-                                          "gc.log",         "gc.pid",    "index.lock", "HEAD.lock",
-                                          "branches",       "info/refs", "description"};
+    static const char passing[][16] = {"COMMIT_EDITMSG", "ORIG_HEAD", "FETCH_HEAD", "AUTO_MERGE",
+                                       "gc.log",         "gc.pid",    "index.lock", "HEAD.lock",
+                                       "branches",       "info/refs", "description"};
     const size_t dir = repo_dir(path);
     if (!dir)
         return REPO_NOT;
@@ -174,7 +174,7 @@ static bool is_well_formed(const char *name)
 bool repo_ref_ok(const char *name)
 {
     /* Not refs/replace, by which git shows one object in place of another, nor what belongs to one work tree alone. */
-    static const char *const spaces[] = {"refs/heads/", "refs/tags/", "refs/remotes/", "refs/notes/"};
+    static const char spaces[][16] = {"refs/heads/", "refs/tags/", "refs/remotes/", "refs/notes/"};
     bool known = strcmp(name, "refs/stash") == 0;
     for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
         known |= strncmp(name, spaces[i], strlen(spaces[i])) == 0;

@@ -101,8 +101,7 @@ const char *mime_of(const char *name, struct str bytes)
 
 const char *mime_content(const char *type)
 {
-    static const char *const shown[] = {"image/png",  "image/jpeg", "image/gif",
-                                        "image/webp", "audio/wav",  "audio/mpeg"};
+    static const char shown[][12] = {"image/png", "image/jpeg", "image/gif", "image/webp", "audio/wav", "audio/mpeg"};
     for (size_t i = 0; type && i < sizeof shown / sizeof *shown; i++) {
         if (strcmp(type, shown[i]) == 0)
             return type[0] == 'i' ? "image" : "audio";

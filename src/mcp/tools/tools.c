@@ -61,7 +61,7 @@ static const char result_schema[] =
 
 static void argument_schema(struct json *w, const struct tool_argument *a)
 {
-    static const char *const types[] = {
+    static const char types[][8] = {
         [ARGUMENT_TEXT] = "string",         [ARGUMENT_NUMBER] = "integer", [ARGUMENT_SWITCH] = "boolean",
         [ARGUMENT_TEXTS] = "array",         [ARGUMENT_MAP] = "object",     [ARGUMENT_OPTIONS] = "object",
         [ARGUMENT_OPTIONS_BRIEF] = "object"};

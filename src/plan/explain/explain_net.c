@@ -54,11 +54,11 @@ static struct taken taken_from(const struct policy *p, const struct host_rule *a
 
 static const char *verb_word(const struct net_rule *r)
 {
-    static const char *const words[] = {[NET_RULE_ALLOW] = "allow",
-                                        [NET_RULE_DENY] = "deny",
-                                        [NET_RULE_DENY_PORT] = "deny port",
-                                        [NET_RULE_PUBLISH] = "publish",
-                                        [NET_RULE_REACH] = "reach"};
+    static const char words[][12] = {[NET_RULE_ALLOW] = "allow",
+                                     [NET_RULE_DENY] = "deny",
+                                     [NET_RULE_DENY_PORT] = "deny port",
+                                     [NET_RULE_PUBLISH] = "publish",
+                                     [NET_RULE_REACH] = "reach"};
     return words[r->verb];
 }
 

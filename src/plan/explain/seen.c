@@ -40,7 +40,7 @@ static const struct plan_place *made_at(const struct plan *p, const char *path)
 
 static bool is_usual_device(const char *path)
 {
-    static const char *const names[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
+    static const char names[][16] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(path, names[i]) == 0)
             return true;

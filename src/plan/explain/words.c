@@ -152,7 +152,7 @@ const char *word_guard_mode(enum guard_mode mode)
 
 const char *word_guard_rule(enum guard_rule_kind kind)
 {
-    static const char *const names[] = {
+    static const char names[][12] = {
         [GUARD_RULE_ROOT] = "root",     [GUARD_RULE_NAME] = "name",           [GUARD_RULE_PROTECT] = "protect",
         [GUARD_RULE_HIDE] = "hide",     [GUARD_RULE_HIDE_NAME] = "hide-name", [GUARD_RULE_PIN] = "pin",
         [GUARD_RULE_SOCKET] = "socket", [GUARD_RULE_PRIVATE] = "private",     [GUARD_RULE_BRANCH] = "branch"};

@@ -286,7 +286,7 @@ static enum place_kind kind_of(enum path_access access)
     return PLACE_HIDE;
 }
 
-static const char *const access_names[] = {
+static const char access_names[][8] = {
     [PATH_HIDE] = "hide", [PATH_RO] = "ro", [PATH_RW] = "rw", [PATH_PROTECT] = "protect", [PATH_CACHE] = "cache"};
 
 /* A name that is a link is hidden or protected as a name, in addition to its target. */
@@ -542,10 +542,10 @@ static int collect_own(struct making *m)
                            m->facts->helpers[1],
                            m->facts->helpers[2],
                            m->facts->runtime};
-    static const char *const why[] = {"pinfold's own state", "pinfold's own configuration",
-                                      "pinfold itself",      "pinfold's own configuration",
-                                      "pinfold itself",      "pinfold itself",
-                                      "pinfold itself",      "pinfold's own runtime directory"};
+    static const char why[][32] = {"pinfold's own state", "pinfold's own configuration",
+                                   "pinfold itself",      "pinfold's own configuration",
+                                   "pinfold itself",      "pinfold itself",
+                                   "pinfold itself",      "pinfold's own runtime directory"};
     int r = 0;
     for (size_t i = 0; r == 0 && i < sizeof paths / sizeof paths[0]; i++) {
         const struct path_fact *f = paths[i] ? fact_of(m, paths[i]) : NULL;

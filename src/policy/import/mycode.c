@@ -5,7 +5,7 @@
 
 static int mycode_type(struct foreign *f, const struct node *n)
 {
-    static const char *const types[] = {"docker", "firejail", "nsjail", "vm"};
+    static const char types[][12] = {"docker", "firejail", "nsjail", "vm"};
     for (size_t i = 0; n->kind == NODE_SCALAR && i < sizeof types / sizeof *types; i++) {
         if (str_is(n->text, types[i])) {
             f->container_at = i == 0 ? n : NULL;

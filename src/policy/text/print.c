@@ -276,7 +276,7 @@ static void put_ask(const struct printer *w)
 static void put_net(const struct printer *w)
 {
     static const char *const modes[] = {"none", "allow", "host"};
-    static const char *const lists[] = {"allow", "deny", "deny_ports", "publish", "reach"};
+    static const char lists[][12] = {"allow", "deny", "deny_ports", "publish", "reach"};
     struct heading h = {.section = "net", .section_said = true};
 
     bool plain = w->p->net == NET_NONE && w->p->net_catch == NET_CATCH_AUTO && !w->p->net_ask &&

@@ -17,7 +17,7 @@
    here takes no value. */
 static const struct {
     uint64_t least, most;
-    const char *least_text, *most_text, *examples;
+    char least_text[8], most_text[12], examples[24];
 } bounds[] = {
     [KEY_MEMORY] = {4 * MIB, (uint64_t)1 << 60, "4M", "1048576T", "512M, 2G or none"},
     [KEY_CPUS] = {10, 65536000, "0.01", "65536", "0.5, 2, 50% or none"},

@@ -78,7 +78,7 @@ static void in_place(struct program_search *s, const char *place)
 int agent_program_find(const struct agent *a, const char *home, struct arena *mem, struct agent_program *ret,
                        struct err *e)
 {
-    static const char *const dirs[] = {
+    static const char dirs[][28] = {
         "~/.local/bin", "~/.npm-global/bin", "~/.npm-packages/bin", "~/.nvm/versions/node/*/bin",
         "~/.volta/bin", "~/.bun/bin",        "~/.local/share/pnpm", "/usr/local/bin",
         "/opt/*/bin"};

@@ -207,7 +207,7 @@ static bool try_path(struct guessing *g, struct str text, int no)
 /* What programs put around names. */
 static bool is_quote(struct str s, size_t *ret_n)
 {
-    static const char *const quotes[] = {"'", "\"", "`", "\xe2\x80\x98", "\xe2\x80\x99"};
+    static const char quotes[][12] = {"'", "\"", "`", "\xe2\x80\x98", "\xe2\x80\x99"};
     for (size_t i = 0; i < sizeof quotes / sizeof *quotes; i++) {
         if (str_starts(s, str_of(quotes[i]))) {
             *ret_n = strlen(quotes[i]);
@@ -273,7 +273,7 @@ static void try_text(struct guessing *g, struct str text)
 /* A full file system of the box's own: nothing else that it can write has an end before the host's has. */
 static void try_disk(struct guessing *g)
 {
-    static const char *const full[] = {"No space left on device", "File too large", "ENOSPC", "EFBIG"};
+    static const char full[][24] = {"No space left on device", "File too large", "ENOSPC", "EFBIG"};
     struct box_result *r = &g->result->box;
     const struct limit *disk = &g->plan->policy->limits.disk;
     char kind[] = "limit", action[] = "disk", rule[] = "limits.disk", how[] = "limit", room[512];

@@ -241,24 +241,24 @@ static void put_remedy(const struct why_remedy *r, struct json *j)
 
 static const char *cause_name(enum why_cause cause)
 {
-    static const char *const names[] = {[WHY_CAUSE_NONE] = "none",
-                                        [WHY_CAUSE_HOST] = "host",
-                                        [WHY_CAUSE_NOT_THERE] = "not-there",
-                                        [WHY_CAUSE_ROOT] = "root",
-                                        [WHY_CAUSE_READ_ONLY] = "read-only",
-                                        [WHY_CAUSE_HIDDEN] = "hidden",
-                                        [WHY_CAUSE_PROTECTED] = "protected",
-                                        [WHY_CAUSE_GUARDED] = "guarded",
-                                        [WHY_CAUSE_OWN] = "own",
-                                        [WHY_CAUSE_KERNEL] = "kernel",
-                                        [WHY_CAUSE_NO_NETWORK] = "no-network",
-                                        [WHY_CAUSE_NO_RULE] = "no-rule",
-                                        [WHY_CAUSE_DENY_RULE] = "deny-rule",
-                                        [WHY_CAUSE_ADDRESS] = "address",
-                                        [WHY_CAUSE_METADATA] = "metadata",
-                                        [WHY_CAUSE_LOOPBACK] = "loopback",
-                                        [WHY_CAUSE_SOCKET] = "socket",
-                                        [WHY_CAUSE_PROCESS] = "process"};
+    static const char names[][12] = {[WHY_CAUSE_NONE] = "none",
+                                     [WHY_CAUSE_HOST] = "host",
+                                     [WHY_CAUSE_NOT_THERE] = "not-there",
+                                     [WHY_CAUSE_ROOT] = "root",
+                                     [WHY_CAUSE_READ_ONLY] = "read-only",
+                                     [WHY_CAUSE_HIDDEN] = "hidden",
+                                     [WHY_CAUSE_PROTECTED] = "protected",
+                                     [WHY_CAUSE_GUARDED] = "guarded",
+                                     [WHY_CAUSE_OWN] = "own",
+                                     [WHY_CAUSE_KERNEL] = "kernel",
+                                     [WHY_CAUSE_NO_NETWORK] = "no-network",
+                                     [WHY_CAUSE_NO_RULE] = "no-rule",
+                                     [WHY_CAUSE_DENY_RULE] = "deny-rule",
+                                     [WHY_CAUSE_ADDRESS] = "address",
+                                     [WHY_CAUSE_METADATA] = "metadata",
+                                     [WHY_CAUSE_LOOPBACK] = "loopback",
+                                     [WHY_CAUSE_SOCKET] = "socket",
+                                     [WHY_CAUSE_PROCESS] = "process"};
     return names[cause];
 }
 

@@ -64,7 +64,7 @@ static enum image_line buildkit_line(struct str rest, struct str *text, struct i
 
 enum image_line image_build_line(struct str line, struct str *text, struct image_step *step)
 {
-    static const char *const nothing[] = {
+    static const char nothing[][36] = {
         " ---> ",  "--> ",        "Removing intermediate container ", "Sending build context", "Successfully ",
         "COMMIT ", "DEPRECATED: "};
     struct str rest = line;

@@ -27,9 +27,9 @@
 #define GIT_MEMORY     "4G"
 
 /* As in the built-in profiles. */
-static const char *const losses[] = {"pid-namespace", "private-ipc",  "private-tmp",
-                                     "cgroup-limits", "no-survivors", "fresh-proc"};
-static const char *const system_places[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32"};
+static const char losses[][16] = {"pid-namespace", "private-ipc",  "private-tmp",
+                                  "cgroup-limits", "no-survivors", "fresh-proc"};
+static const char system_places[][8] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32"};
 
 struct gitbox {
     const struct layer_trees *t;
@@ -134,7 +134,7 @@ static int say_refused(struct gitbox *b, int errors, int status)
 int gitbox_run(const struct layer_trees *t, const struct repo *r, enum gitbox_task task, int ask, int answer,
                struct arena *mem, struct err *e)
 {
-    static const char *const tasks[] = {
+    static const char tasks[][8] = {
         [GITBOX_LAND] = "land", [GITBOX_LOOK] = "look", [GITBOX_MERGE] = "merge", [GITBOX_BRANCH] = "branch"};
     struct gitbox b = {.t = t, .mem = mem, .e = e};
     struct pinfold_error error = {0};

@@ -42,7 +42,7 @@ static int set_memory(struct means *m, const char *dir, uint64_t bytes)
 
 static int set_limit(struct means *m, enum cgroup_controller c, const struct limits *l)
 {
-    const char *dir = m->dir[c];
+    const char *dir = m->paths->dir[c];
     switch (c) {
     case CGROUP_MEMORY:
         return set_memory(m, dir, l->memory.value);
@@ -56,22 +56,23 @@ static int set_limit(struct means *m, enum cgroup_controller c, const struct lim
     }
 }
 
-static int begin_one(struct means *m, enum cgroup_controller c, const char *name, const struct limits *l, struct err *e)
+static int begin_one(struct means *m, const char *parent, enum cgroup_controller c, const char *name,
+                     const struct limits *l, struct err *e)
 {
     char dir[CGROUP_PATH_MAX], path[CGROUP_PATH_MAX + 64];
-    int n = snprintf(dir, sizeof dir, "%s/%s", m->place.parent[c], name);
+    int n = snprintf(dir, sizeof dir, "%s/%s", parent, name);
 
     if (n < 0 || (size_t)n >= sizeof dir)
-        return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "cannot create a control group below '%s'", m->place.parent[c]);
-    group_sweep(m->place.parent[c]);
+        return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "cannot create a control group below '%s'", parent);
+    group_sweep(parent);
     if (mkdir(dir, 0755) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot create the control group '%s'", dir);
-    strcpy(m->dir[c], dir);
+    strcpy(m->paths->dir[c], dir);
     int r = set_limit(m, c, l);
     if (r < 0)
         return err_sys(e, ERR_SYSTEM, -r, "cannot set the %s limit of control group '%s'", cgroup_controller_name(c),
-                       m->dir[c]);
-    snprintf(path, sizeof path, "%s/tasks", m->dir[c]);
+                       dir);
+    snprintf(path, sizeof path, "%s/tasks", dir);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot open '%s'", path);
@@ -79,7 +80,7 @@ static int begin_one(struct means *m, enum cgroup_controller c, const char *name
     return 0;
 }
 
-int cgroup1_begin(struct means *m, const struct limits *l, struct err *e)
+int cgroup1_begin(struct means *m, const struct cgroup_place *place, const struct limits *l, struct err *e)
 {
     char name[64];
 
@@ -88,7 +89,7 @@ int cgroup1_begin(struct means *m, const struct limits *l, struct err *e)
     for (unsigned c = 0; c < CGROUP_CONTROLLERS; c++) {
         if (!(m->used & (1u << c)))
             continue;
-        int r = begin_one(m, (enum cgroup_controller)c, name, l, e);
+        int r = begin_one(m, place->parent[c], (enum cgroup_controller)c, name, l, e);
         if (r < 0)
             return r;
     }
@@ -98,7 +99,7 @@ int cgroup1_begin(struct means *m, const struct limits *l, struct err *e)
 void cgroup1_end(struct means *m, struct box_result *r, bool *oom, bool *pids)
 {
     uint64_t n;
-    const char *memory = m->dir[CGROUP_MEMORY], *tasks = m->dir[CGROUP_PIDS];
+    const char *memory = m->paths->dir[CGROUP_MEMORY], *tasks = m->paths->dir[CGROUP_PIDS];
 
     if (*memory && group_read_number(memory, "memory.max_usage_in_bytes", NULL, &n) == 0)
         r->peak_bytes = n;
@@ -107,8 +108,8 @@ void cgroup1_end(struct means *m, struct box_result *r, bool *oom, bool *pids)
     if (*tasks && group_read_number(tasks, "pids.events", "max", &n) == 0 && n > 0)
         *pids = true;
     for (unsigned c = 0; c < CGROUP_CONTROLLERS; c++) {
-        if (m->dir[c][0])
-            group_remove(m->dir[c]);
-        m->dir[c][0] = 0;
+        if (m->paths->dir[c][0])
+            group_remove(m->paths->dir[c]);
+        m->paths->dir[c][0] = 0;
     }
 }

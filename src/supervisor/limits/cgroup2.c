@@ -83,44 +83,46 @@ static int enable_said(const char *dir, unsigned controllers, struct err *e)
 /* Makes `parent`/`name`, the group that holds the limits. */
 static int make_box(struct means *m, const char *parent, const char *name, const struct limits *l, struct err *e)
 {
+    char *dir = m->paths->dir[0];
     int r = enable_said(parent, m->used, e);
     if (r == 0)
-        r = make_dir(m->dir[0], parent, name, e);
+        r = make_dir(dir, parent, name, e);
     if (r < 0)
         return r;
-    r = set_limits(m->dir[0], m->used, l);
+    r = set_limits(dir, m->used, l);
     if (r < 0)
-        return err_sys(e, ERR_SYSTEM, -r, "cannot set the limits of control group '%s'", m->dir[0]);
+        return err_sys(e, ERR_SYSTEM, -r, "cannot set the limits of control group '%s'", dir);
     m->join.kind = CGROUP_V2;
-    m->join.v2_dir = open(m->dir[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    m->join.v2_dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (m->join.v2_dir < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "cannot open the control group '%s'", m->dir[0]);
+        return err_sys(e, ERR_SYSTEM, errno, "cannot open the control group '%s'", dir);
     return 0;
 }
 
-int cgroup2_begin(struct means *m, const struct limits *l, struct err *e)
+int cgroup2_begin(struct means *m, const struct cgroup_place *place, const struct limits *l, struct err *e)
 {
-    const char *parent = m->place.parent[0];
+    const char *parent = place->parent[0];
     char name[64];
 
     group_name(name, sizeof name);
     group_sweep(parent);
-    if (!m->place.pin)
+    if (!place->pin)
         return make_box(m, parent, name, l, e);
     int r = enable_said(parent, m->used, e);
     if (r == 0)
-        r = make_dir(m->outer, parent, name, e);
-    return r < 0 ? r : make_box(m, m->outer, "box", l, e);
+        r = make_dir(m->paths->outer, parent, name, e);
+    return r < 0 ? r : make_box(m, m->paths->outer, "box", l, e);
 }
 
 int cgroup2_begin_scope(struct means *m, const char *scope, const struct limits *l, struct err *e)
 {
-    int r = make_dir(m->aside, scope, "aside", e);
+    int r = make_dir(m->paths->aside, scope, "aside", e);
     if (r < 0)
         return r;
-    r = group_write(m->aside, "cgroup.procs", "0");
+    r = group_write(m->paths->aside, "cgroup.procs", "0");
     if (r < 0)
-        return err_sys(e, ERR_SYSTEM, -r, "cannot move the builder process into the control group '%s'", m->aside);
+        return err_sys(e, ERR_SYSTEM, -r, "cannot move the builder process into the control group '%s'",
+                       m->paths->aside);
     return make_box(m, scope, "box", l, e);
 }
 
@@ -139,17 +141,20 @@ static void read_counters(const char *dir, struct box_result *r, bool *oom, bool
 
 void cgroup2_count(const struct means *m, struct box_result *r, bool *oom, bool *pids)
 {
-    if (m->dir[0][0])
-        read_counters(m->dir[0], r, oom, pids);
+    if (m->paths->dir[0][0])
+        read_counters(m->paths->dir[0], r, oom, pids);
 }
 
 void cgroup2_end(struct means *m)
 {
-    if (m->dir[0][0])
-        group_remove(m->dir[0]);
-    if (m->aside[0])
-        group_remove(m->aside);
-    if (m->outer[0])
-        group_remove(m->outer);
-    m->dir[0][0] = m->aside[0] = m->outer[0] = 0;
+    struct group_paths *p = m->paths;
+    if (!p)
+        return;
+    if (p->dir[0][0])
+        group_remove(p->dir[0]);
+    if (p->aside[0])
+        group_remove(p->aside);
+    if (p->outer[0])
+        group_remove(p->outer);
+    p->dir[0][0] = p->aside[0] = p->outer[0] = 0;
 }

@@ -14,6 +14,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -89,6 +90,31 @@ void limits_none(struct means *m)
         .memory = LIMIT_NONE, .processes = LIMIT_NONE, .disk = LIMIT_NONE, .disk_fd = -1, .tmp_fd = -1};
 }
 
+static int paths_begin(struct means *m, struct err *e)
+{
+    m->paths = calloc(1, sizeof *m->paths);
+    return m->paths ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "limits: control groups");
+}
+
+/* For the controllers of `asked`. */
+static int groups_begin(struct means *m, const struct plan *plan, unsigned asked, struct err *e)
+{
+    const struct limits *l = &plan->policy->limits;
+    struct cgroup_place place;
+    cgroup_find(&place);
+    m->used = asked & place.controllers;
+    if (broken_promise(plan, asked & ~m->used))
+        return err_say(e, ERR_CANNOT, "limits: the control group can no longer be used: %s",
+                       place.why_not ? place.why_not : "its controllers have changed");
+    int r = m->used ? paths_begin(m, e) : 0;
+    if (r < 0 || !m->used)
+        return r;
+    m->kind = place.kind;
+    return m->kind == CGROUP_V1   ? cgroup1_begin(m, &place, l, e)
+           : m->kind == CGROUP_V2 ? cgroup2_begin(m, &place, l, e)
+                                  : 0;
+}
+
 int limits_begin(struct means *m, const struct plan *plan, struct err *e)
 {
     const struct limits *l = &plan->policy->limits;
@@ -97,19 +123,10 @@ int limits_begin(struct means *m, const struct plan *plan, struct err *e)
 
     limits_none(m);
     m->container = plan->facts->container != NULL && l->memory.value != LIMIT_NONE;
-    if (asked && plan->facts->cgroup != CGROUP_NONE) {
-        cgroup_find(&m->place);
-        m->used = asked & m->place.controllers;
-        if (m->used)
-            m->kind = m->place.kind;
-        if (broken_promise(plan, asked & ~m->used))
-            return err_say(e, ERR_CANNOT, "limits: the control group can no longer be used: %s",
-                           m->place.why_not ? m->place.why_not : "its controllers have changed");
-    }
-    if (m->kind == CGROUP_V1)
-        r = cgroup1_begin(m, l, e);
-    else if (m->kind == CGROUP_V2)
-        r = cgroup2_begin(m, l, e);
+    if (asked && plan->facts->cgroup != CGROUP_NONE)
+        r = groups_begin(m, plan, asked, e);
+    if (r == 0 && m->container && !m->paths)
+        r = paths_begin(m, e);
     if (r < 0)
         return r;
     return watch_the_rest(m, plan, e);
@@ -138,14 +155,15 @@ static void find_group(int pid, char ret[CGROUP_PATH_MAX])
 void limits_look(struct means *m)
 {
     uint64_t n;
-    if (!m->engines[0])
+    const char *group = m->paths ? m->paths->engines : "";
+    if (!group[0])
         return;
-    if ((group_read_number(m->engines, "memory.oom_control", "oom_kill", &n) == 0 ||
-         group_read_number(m->engines, "memory.events", "oom_kill", &n) == 0) &&
+    if ((group_read_number(group, "memory.oom_control", "oom_kill", &n) == 0 ||
+         group_read_number(group, "memory.events", "oom_kill", &n) == 0) &&
         n > 0)
         m->memory_seen = true;
-    if ((group_read_number(m->engines, "memory.max_usage_in_bytes", NULL, &n) == 0 ||
-         group_read_number(m->engines, "memory.peak", NULL, &n) == 0) &&
+    if ((group_read_number(group, "memory.max_usage_in_bytes", NULL, &n) == 0 ||
+         group_read_number(group, "memory.peak", NULL, &n) == 0) &&
         n > m->watcher.peak)
         m->watcher.peak = n;
 }
@@ -153,7 +171,7 @@ void limits_look(struct means *m)
 void limits_started(struct means *m, const struct started *s)
 {
     if (s->pid > 0 && m->container)
-        find_group(s->pid, m->engines);
+        find_group(s->pid, m->paths->engines);
     for (int i = 0; i < m->join.n_v1; i++)
         m->join.v1_tasks[i] = close_fd(m->join.v1_tasks[i]);
     m->join.n_v1 = 0;
@@ -204,8 +222,8 @@ bool limits_event(struct means *m)
 
 void limits_kill(const struct means *m)
 {
-    if ((m->kind == CGROUP_V2 || m->kind == CGROUP_V2_SYSTEMD) && m->dir[0][0])
-        (void)group_write(m->dir[0], "cgroup.kill", "1"); /* Linux 5.14 */
+    if ((m->kind == CGROUP_V2 || m->kind == CGROUP_V2_SYSTEMD) && m->paths->dir[0][0])
+        (void)group_write(m->paths->dir[0], "cgroup.kill", "1"); /* Linux 5.14 */
 }
 
 void limits_end(struct means *m, struct box_result *r, struct limits_hit *hit)
@@ -229,6 +247,8 @@ void limits_end(struct means *m, struct box_result *r, struct limits_hit *hit)
     pacer_end(&m->pacer);
     systemd_leave(m);
     cgroup2_end(m);
+    free(m->paths);
+    m->paths = NULL;
     watcher_end(&m->watcher);
     m->oom_event = close_fd(m->oom_event);
     if (hit->limit == BOX_LIMIT_NONE && (oom || m->memory_seen))

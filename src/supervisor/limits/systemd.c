@@ -379,8 +379,8 @@ static _Noreturn void help(int with, struct means *m, const struct limits *l, en
         if (report.r == 0)
             report.r = begin(request, &s, &report.e);
         report.pid = s.pid;
-        strcpy(report.dir, m->dir[0]);
-        strcpy(report.aside, m->aside);
+        strcpy(report.dir, m->paths->dir[0]);
+        strcpy(report.aside, m->paths->aside);
         send_report(with, &report, &s);
         if (report.r == 0)
             stay(with);
@@ -456,8 +456,8 @@ int systemd_start(struct means *m, const struct limits *l, engine_start_fn *begi
         m->helper_with = take_fd(&mine);
     else
         systemd_leave(m);
-    strcpy(m->dir[0], report.dir);
-    strcpy(m->aside, report.aside);
+    strcpy(m->paths->dir[0], report.dir);
+    strcpy(m->paths->aside, report.aside);
     if (r == 0 && report.r < 0) {
         if (e)
             *e = report.e;

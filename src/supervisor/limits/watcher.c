@@ -123,7 +123,7 @@ static uint64_t proportional(int pid, uint64_t *mapped)
 
 static bool is_hosts(dev_t device)
 {
-    static const char *const hosts[] = {"/tmp", "/dev/shm", "/run", "/var/tmp"};
+    static const char hosts[][12] = {"/tmp", "/dev/shm", "/run", "/var/tmp"};
     struct stat st;
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
         if (stat(hosts[i], &st) == 0 && st.st_dev == device)

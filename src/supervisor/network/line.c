@@ -15,11 +15,11 @@ static const char *const members[][4] = {[CONTROL_ALLOW] = {"op", "host"},
                                          [CONTROL_LIST] = {"op"},
                                          [CONTROL_ANSWER] = {"op", "id", "allow", "remember"}};
 
-static const char *const named[] = {[CONTROL_ALLOW] = "op and host",
-                                    [CONTROL_DENY] = "op and host",
-                                    [CONTROL_REPLACE] = "op, allow and deny",
-                                    [CONTROL_LIST] = "op alone",
-                                    [CONTROL_ANSWER] = "op, id, allow and remember"};
+static const char named[][28] = {[CONTROL_ALLOW] = "op and host",
+                                 [CONTROL_DENY] = "op and host",
+                                 [CONTROL_REPLACE] = "op, allow and deny",
+                                 [CONTROL_LIST] = "op alone",
+                                 [CONTROL_ANSWER] = "op, id, allow and remember"};
 
 static bool is_text(const struct node *n)
 {

@@ -18,9 +18,9 @@
 
 const char *network_how(unsigned how)
 {
-    static const char *const names[] = {[HOW_DNS] = "dns",         [HOW_TRANSPARENT] = "transparent",
-                                        [HOW_CONNECT] = "connect", [HOW_HTTP] = "http",
-                                        [HOW_SOCKS] = "socks",     [HOW_REACH] = "reach"};
+    static const char names[][12] = {[HOW_DNS] = "dns",         [HOW_TRANSPARENT] = "transparent",
+                                     [HOW_CONNECT] = "connect", [HOW_HTTP] = "http",
+                                     [HOW_SOCKS] = "socks",     [HOW_REACH] = "reach"};
     return how < sizeof names / sizeof *names ? names[how] : "network";
 }
 
