@@ -92,9 +92,14 @@ static void populate(void *at, size_t bytes)
     errno = no;
 }
 
-static bool has_room(const struct arena *a)
+/* The room that `a` lies in, or NULL. Out of the table: the optimising linker would warn of a room that is taken from an `a` out of calloc(). */
+static struct arena_room *room_of(const struct arena *a)
 {
-    return (uintptr_t)a >= (uintptr_t)arena_rooms && (uintptr_t)a < (uintptr_t)(arena_rooms + ROOMS);
+    for (struct arena_room *r = arena_rooms; r < arena_rooms + ROOMS; r++) {
+        if (&r->arena == a)
+            return r;
+    }
+    return NULL;
 }
 
 /* An arena with an empty block, both zeroed; NULL when all rooms are taken. */
@@ -113,12 +118,11 @@ static struct arena *room_take(void)
     return NULL;
 }
 
-static void room_give(struct arena *a)
+static void room_give(struct arena_room *r)
 {
-    struct arena_room *r = (struct arena_room *)(void *)a;
     struct block *b = (struct block *)(void *)r->block;
     memset(b, 0, sizeof *b + b->used);
-    *a = (struct arena){0};
+    r->arena = (struct arena){0};
     __atomic_store_n(&r->taken, 0, __ATOMIC_RELEASE);
 }
 
@@ -220,8 +224,9 @@ struct arena *arena_free(struct arena *a)
         next = b->next;
         block_free(b);
     }
-    if (has_room(a))
-        room_give(a);
+    struct arena_room *r = room_of(a);
+    if (r)
+        room_give(r);
     else
         free(a);
     return NULL;
