@@ -312,7 +312,7 @@ static int unread(struct guard *g, long got)
 {
     if (!filter_refuses(got))
         return got == -ESRCH ? -ESRCH : -EFAULT;
-    (void)deny(g, DENIAL_READ, NULL, STR(GUARD_UNREAD), GUARD_WHY_MEMORY);
+    g->unread = true;
     return -EPERM;
 }
 

@@ -31,16 +31,16 @@ static size_t read_rule(const struct net_rule *said, size_t member, struct host_
 }
 
 /* A host that is denied, parsed once for all allow rules that are held against it. */
-struct denied {
+struct denied_host {
     const struct net_rule *said;
     struct host_rule rule;
 };
 
-/* Of the policy, in its order: an array of struct denied. */
+/* Of the policy, in its order: an array of struct denied_host. */
 static void read_denied(const struct policy *p, struct buf *ret)
 {
     for (size_t i = 0; i < p->n_net_rules; i++) {
-        struct denied d = {.said = &p->net_rules[i]};
+        struct denied_host d = {.said = &p->net_rules[i]};
         if (d.said->verb != NET_RULE_DENY && d.said->verb != NET_RULE_DENY_PORT)
             continue;
         for (size_t k = 0, n = read_rule(d.said, 0, &d.rule); k < n && read_rule(d.said, k, &d.rule); k++)
@@ -50,7 +50,7 @@ static void read_denied(const struct policy *p, struct buf *ret)
 
 static struct taken taken_from(const struct buf *denied, const struct host_rule *allow)
 {
-    const struct denied *all = (const void *)denied->p;
+    const struct denied_host *all = (const void *)denied->p;
     struct taken t = {.n = 0};
     for (size_t i = 0; i < denied->n / sizeof *all; i++) {
         if (host_rule_covers(&all[i].rule, allow))
