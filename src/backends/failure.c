@@ -118,6 +118,10 @@ static const char *hint(const struct plan *p, uint32_t where, int no)
         return "the root file system is the kernel's initial one, which pivot_root cannot leave";
     if (no == EAGAIN && (where == WHERE_CLONE || where == WHERE_CHILD || where == WHERE_GUARD))
         return ERR_MORE_PROCESSES;
+    if (where == WHERE_GUARD && no == ENOMEM)
+        return "the policy has more rules than the guard keeps (16 MiB), or memory is short: name directories instead "
+               "of the many files in "
+               "them (--hide, --protect, --unix-socket)";
     return NULL;
 }
 

@@ -131,6 +131,7 @@ static void serve_one(struct guard *g)
     g->last.used = false;
     if (!seen && atomic_load(&g->shared->watching))
         git_modules_settle(g);
+    g->unread = false;
     long r = !seen && finds_caller(g) ? target_expect(g) : target_find(g);
     g->told = false;
     if (seen)
@@ -139,6 +140,8 @@ static void serve_one(struct guard *g)
         r = running_judge(g);
     if (!seen && r == 0)
         r = serve_call(g);
+    if (g->unread && r == -EPERM)
+        (void)deny(g, DENIAL_READ, NULL, STR(GUARD_UNREAD), GUARD_WHY_MEMORY);
     if (!seen)
         monitor_result(g, r);
     if (r == ANSWERED || r == GONE_ON)

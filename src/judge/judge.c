@@ -1,9 +1,8 @@
 /*
- * Answers from a compiled table (load.c). Rules of fixed place are absolute paths there (a GUARD_ROOT name one per
- * writable tree), any-depth rules lists of components; so are GUARD_ROOT names a second time, for the roots of
- * repositories, which the caller finds. A query first compares the absolute paths: of the trees (ROOT, PROTECT, HIDE,
- * PRIVATE) the longest at or above the path decides; names apply in addition. Then it goes once over the components of
- * the path, where a small bitmap of hashes skips the many components that no any-depth rule begins with.
+ * Answers from a compiled table (load.c). Trees are absolute paths there, any-depth rules lists of components; so are
+ * GUARD_ROOT names, which apply below the top of each writable tree, and a second time for the roots of repositories, which
+ * the caller finds. A query first compares the absolute paths: of the trees (ROOT, PROTECT, HIDE, PRIVATE) the longest at
+ * or above the path decides; names apply in addition. Then it goes once over the components of the path, where a small bitmap of hashes skips the many components that no any-depth rule begins with.
  */
 #include "judge/judge.h"
 #include <stdint.h>
@@ -255,6 +254,45 @@ static void any_depth_guarded(const struct rules *r, struct str path, const stru
     }
 }
 
+/* Behind a layer only the policy's own names hold at the top: the others wait for apply. */
+static bool holds_at(const struct rule *name, const struct rule *root)
+{
+    return !(root->said->flags & GUARD_RULE_LAYERED) || name->said->flags & GUARD_RULE_ALWAYS;
+}
+
+/* What of `path` is below `root`; none if it is not strictly below it. */
+static struct str under(struct str path, const struct rule *root)
+{
+    const size_t above = root->path.n == 1 ? 1 : root->path.n + 1;
+    return path.n > above && path_in(path, root->path) ? str_skip(path, above) : (struct str){0};
+}
+
+/* The names at the tops of the trees around `path`. Of those that are equally strict and end alike the first of the table is reported. */
+static void top_guarded(const struct rules *r, struct str path, struct found *f)
+{
+    for (size_t i = 0; i < r->n_roots; i++) {
+        const struct str in = under(path, &r->roots[i]);
+        struct str first;
+        size_t at = 0;
+        if (!part_next(in, &at, &first))
+            continue;
+        const unsigned h = rule_hash(first);
+        for (size_t k = 0; k < r->n_names; k++) {
+            const struct rule *one = &r->names[k];
+            if (one->begins != h || !may_be_in(in, one->path.n) || !path_in(in, one->path) ||
+                !holds_at(one, &r->roots[i]))
+                continue;
+            const size_t end = path.n - in.n + one->path.n;
+            const bool same = f->rule && end == f->end && strictness(one) == strictness(f->rule);
+            if (end != path.n && !(one->said->flags & GUARD_RULE_DIRECTORY))
+                continue;
+            if (same && one->index < f->rule->index)
+                f->rule = one;
+            find_stricter(f, one, end);
+        }
+    }
+}
+
 const struct rule *rules_guarded(const struct rules *r, struct str path, size_t *ret_end)
 {
     const struct rule *decider = rules_decider(r, path);
@@ -266,13 +304,8 @@ const struct rule *rules_guarded(const struct rules *r, struct str path, size_t 
         return decider;
     }
     struct found f = {0};
-    for (size_t i = 0; !kept && i < r->n_fixed; i++) {
-        const struct rule *one = r->fixed[i].rule;
-        if (!may_be_in(path, r->fixed[i].n) || !path_in(path, one->path))
-            continue;
-        if (path.n == one->path.n || (one->said->flags & GUARD_RULE_DIRECTORY))
-            find_stricter(&f, one, one->path.n);
-    }
+    if (!kept)
+        top_guarded(r, path, &f);
     if (r->any_depth && rules_may(r, path) & MAY_BEGIN)
         any_depth_guarded(r, path, decider, &f);
     if (f.rule)
@@ -330,24 +363,68 @@ static size_t prefix_of(const struct rule *r, struct str path, struct scope s)
     return r->n_parts < 2 || s.none || !holds_in(r, &s) || !starts_at(r, path, &from) ? 0 : prefix_run(r, path, from);
 }
 
-static bool below_path(const struct rule *one, struct str path, struct str *ret_rest)
+static bool below_path(struct str one, struct str path, struct str *ret_rest)
 {
-    if (!path_in(one->path, path) || one->path.n == path.n)
+    if (!path_in(one, path) || one.n == path.n)
         return false;
-    *ret_rest = str_skip(one->path, path.n == 1 ? 1 : path.n + 1);
+    *ret_rest = str_skip(one, path.n == 1 ? 1 : path.n + 1);
     return true;
 }
 
-const struct rule *rules_below(const struct rules *r, struct str path, size_t *at, struct str *ret_rest)
+static size_t write_top(const struct rule *root, const struct rule *name, char text[RULE_WHOLE])
+{
+    size_t n = root->path.n == 1 ? 0 : root->path.n;
+    memcpy(text, root->path.p, n);
+    text[n++] = '/';
+    memcpy(text + n, name->path.p, name->path.n);
+    n += name->path.n;
+    text[n] = 0;
+    return n;
+}
+
+const struct rule *rules_top(const struct rules *r, size_t *at, char text[RULE_WHOLE], size_t *ret_n)
+{
+    while (*at < r->n_names * r->n_roots) {
+        const struct rule *root = &r->roots[*at / r->n_names], *name = &r->names[*at % r->n_names];
+        ++*at;
+        if (!holds_at(name, root))
+            continue;
+        *ret_n = write_top(root, name, text);
+        return name;
+    }
+    return NULL;
+}
+
+/* The next name at the top of a tree that is below `path`, or in whose tree `path` is the beginning of the name. */
+static const struct rule *top_below(const struct rules *r, struct str path, struct below *b)
+{
+    while (b->at < r->n_names * r->n_roots) {
+        const size_t tree = b->at / r->n_names;
+        const struct rule *root = &r->roots[tree], *name = &r->names[b->at % r->n_names];
+        const struct str in = under(path, root);
+        if (!in.n && !path_in(root->path, path)) {
+            b->at = (tree + 1) * r->n_names;
+            continue;
+        }
+        b->at++;
+        if (!holds_at(name, root) || (in.n && (!path_in(name->path, in) || name->path.n == in.n)))
+            continue;
+        const struct str whole = {b->text, write_top(root, name, b->text)};
+        if (below_path(whole, path, &b->rest) && !rules_private(r, whole))
+            return name;
+    }
+    return NULL;
+}
+
+static const struct rule *guarded_below(const struct rules *r, struct str path, struct below *b, size_t from)
 {
     struct scope s = {.none = true};
     bool known = false;
-    for (; *at < r->n_guarded; ++*at) {
-        const struct rule *one = &r->guarded[*at];
+    while (b->at - from < r->n_guarded) {
+        const struct rule *one = &r->guarded[b->at++ - from];
         if (!one->any_depth) {
-            if (!below_path(one, path, ret_rest) || rules_private(r, one->path))
+            if (!below_path(one->path, path, &b->rest) || rules_private(r, one->path))
                 continue;
-            ++*at;
             return one;
         }
         if (one->n_parts < 2 || one->pattern)
@@ -359,19 +436,31 @@ const struct rule *rules_below(const struct rules *r, struct str path, size_t *a
         size_t run = prefix_of(one, path, s);
         if (run == 0)
             continue;
-        *ret_rest = str_skip(one->path, (size_t)(one->parts[run].p - one->path.p));
-        ++*at;
+        b->rest = str_skip(one->path, (size_t)(one->parts[run].p - one->path.p));
         return one;
     }
-    for (size_t i; (i = *at - r->n_guarded) < r->n_hidden;) {
-        ++*at;
-        if (!r->hidden[i].any_depth && below_path(&r->hidden[i], path, ret_rest))
-            return &r->hidden[i];
+    return NULL;
+}
+
+const struct rule *rules_below(const struct rules *r, struct str path, struct below *b)
+{
+    size_t from = r->n_names * r->n_roots; /* of the list that comes next: they are numbered one after another */
+    const struct rule *found = top_below(r, path, b);
+    if (!found)
+        found = guarded_below(r, path, b, from);
+    if (found)
+        return found;
+    from += r->n_guarded;
+    for (; b->at - from < r->n_hidden;) {
+        const struct rule *one = &r->hidden[b->at++ - from];
+        if (!one->any_depth && below_path(one->path, path, &b->rest))
+            return one;
     }
-    for (size_t i; (i = *at - r->n_guarded - r->n_hidden) < r->n_pinned;) {
-        ++*at;
-        if (below_path(&r->pinned[i], path, ret_rest))
-            return &r->pinned[i];
+    from += r->n_hidden;
+    for (; b->at - from < r->n_pinned;) {
+        const struct rule *one = &r->pinned[b->at++ - from];
+        if (below_path(one->path, path, &b->rest))
+            return one;
     }
     return NULL;
 }
@@ -525,18 +614,20 @@ static bool has_later(const struct rule *list, size_t n, struct str part)
 bool rules_later(const struct rules *r, struct str part)
 {
     return rules_part_may(r, part, MAY_BE_LATER) &&
-           (has_later(r->guarded, r->n_guarded, part) || has_later(r->hidden, r->n_hidden, part));
+           (has_later(r->guarded, r->n_guarded, part) || has_later(r->names, r->n_names, part) ||
+            has_later(r->hidden, r->n_hidden, part));
 }
 
 bool rules_counts(const struct rules *r, struct str path)
 {
-    struct str last, rest;
-    size_t at = 0, from = path.n;
+    struct below w;
+    struct str last;
+    size_t from = path.n;
+    w.at = 0;
     while (from > 0 && path.p[from - 1] != '/')
         from--;
     last = str_skip(path, from);
-    return rules_part_may(r, last, MAY_BE_ABOVE) &&
-           (rules_below(r, path, &at, &rest) || rules_pattern_prefix(r, path, true));
+    return rules_part_may(r, last, MAY_BE_ABOVE) && (rules_below(r, path, &w) || rules_pattern_prefix(r, path, true));
 }
 
 const struct rule *rules_pinned(const struct rules *r, struct str path)

@@ -17,12 +17,13 @@
 #define RULE_PARTS  8 /* components of one any-depth rule */
 #define RULE_HASHES (1 << 12)
 #define RULE_ANY    RULE_HASHES
+#define RULE_WHOLE  (8u << 10) /* bytes of the top of a tree and a name below it */
 
 /* A guarded or hidden absolute path, or (any_depth) a run of components below some root. */
 struct rule {
     const struct guard_rule *said;
     uint32_t index;  /* in the table, for denials */
-    struct str path; /* absolute path; any-depth: the text */
+    struct str path; /* absolute path; any-depth, and names of the top of trees: the text */
     bool any_depth;
     bool pattern; /* the last component is a pattern (match/glob.h) */
     bool direct;  /* any-depth: only directly in `below` */
@@ -72,8 +73,10 @@ struct rules_seen {
 
 struct rules {
     enum guard_mode mode;
-    struct rule *guarded; /* NAME (absolute for GUARD_ROOT, one per root; any-depth) and PROTECT */
+    struct rule *guarded; /* NAME of any depth, and PROTECT */
     size_t n_guarded;
+    struct rule *names; /* NAME of GUARD_ROOT, below the top of each of `roots`: kept once for all of them */
+    size_t n_names;
     struct rule *hidden; /* HIDE and HIDE_NAME */
     size_t n_hidden;
     struct rule *pinned, *sockets, *private_trees, *roots;
@@ -83,9 +86,9 @@ struct rules {
     struct rule *rooted; /* NAME of GUARD_ROOT again, as components below the root of a repository */
     size_t n_rooted;
     /* Of the lists above, made once they are complete: the rules that rules_decider() compares, so that the first one at or above a
-       path decides; the guarded names of fixed place; the patterns of `rooted`. */
-    struct rule_path *trees, *fixed, *patterns;
-    size_t n_trees, n_fixed, n_patterns;
+       path decides; the patterns of `rooted`. */
+    struct rule_path *trees, *patterns;
+    size_t n_trees, n_patterns;
     bool any_depth;        /* some guarded name applies at any depth */
     bool git;              /* judge git configurations: look at repositories whatever their name */
     struct rule_run *runs; /* any-depth names of `guarded` */
@@ -120,9 +123,15 @@ const struct rule *rules_decider(const struct rules *r, struct str path);
 const struct rule *rules_guarded(const struct rules *r, struct str path, size_t *ret_end);
 /* The rule that hides `path`, itself or (unless a longer rule makes it visible again) as a descendant. */
 const struct rule *rules_hidden(const struct rules *r, struct str path);
-/* Iterates over guarded, hidden (both without patterns) and pinned places strictly below `path`, from *at (begin with
-   0) on; `ret_rest` gets the rest of the name ("hooks" for ".git"). NULL: no more. */
-const struct rule *rules_below(const struct rules *r, struct str path, size_t *at, struct str *ret_rest);
+/* Iterates over guarded, hidden (both without patterns) and pinned places strictly below `path`. Begin with `at` 0. NULL: no more. */
+struct below {
+    size_t at;
+    struct str rest; /* of the name: "hooks" for ".git" */
+    char text[RULE_WHOLE];
+};
+const struct rule *rules_below(const struct rules *r, struct str path, struct below *b);
+/* The same over the guarded names at the tops of all writable trees: `text` gets the absolute path, whose length is *ret_n. */
+const struct rule *rules_top(const struct rules *r, size_t *at, char text[RULE_WHOLE], size_t *ret_n);
 /* Iterates over names of the `root` list in `path` that would be guarded if the directory they are in is the root of a
    repository (reporoot.c). Begin with a zeroed struct. */
 struct rooted {

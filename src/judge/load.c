@@ -123,14 +123,14 @@ static int add_name(struct rules *all, const struct guard_rule *said, uint32_t i
     int no = add_rooted(all, said, index, text, mem);
     if (no < 0 || said->flags & GUARD_RULE_PATTERN || all->rooted[all->n_rooted - 1].in_repository)
         return no;
-    for (size_t i = 0; i < all->n_roots; i++) {
-        struct str root = all->roots[i].path;
-        if (all->roots[i].said->flags & GUARD_RULE_LAYERED && !(said->flags & GUARD_RULE_ALWAYS))
-            continue;
-        const char *whole = arena_printf(mem, "%.*s/%.*s", root.n == 1 ? 0 : (int)root.n, root.p, (int)text.n, text.p);
-        if (!whole || !add(&all->guarded, &all->n_guarded, said, index, str_of(whole), mem))
-            return -ENOMEM;
-    }
+    for (size_t i = 0; i < all->n_roots; i++)
+        if (all->roots[i].path.n + text.n + 2 > RULE_WHOLE)
+            return -EBADMSG;
+    struct rule *name = arena_push(mem, &all->names, &all->n_names, sizeof *name);
+    if (!name)
+        return -ENOMEM;
+    *name = all->rooted[all->n_rooted - 1];
+    name->any_depth = false;
     return 0;
 }
 
@@ -170,11 +170,12 @@ static int add_rule(struct rules *all, const struct guard_rule *said, uint32_t i
     }
 }
 
-/* The components of a rule; for one of fixed place those below its writable tree, which cannot be moved. */
+/* The components of a rule; for an absolute path those below its writable tree, which cannot be moved. */
 static struct str parts_of(const struct rules *all, const struct rule *r)
 {
-    struct str root = r->any_depth ? (struct str){"/", 1} : rules_root(all, r->path);
-    return str_skip(r->path, r->any_depth ? 0 : root.n ? root.n : r->path.n);
+    const bool whole = !r->any_depth && r->said->kind != GUARD_RULE_NAME;
+    struct str root = whole ? rules_root(all, r->path) : (struct str){0};
+    return str_skip(r->path, !whole ? 0 : root.n ? root.n : r->path.n);
 }
 
 static void mark_parts(struct rules *all, struct rule *list, size_t n)
@@ -220,11 +221,6 @@ static bool is_tree(const struct rule *r)
            r->said->kind == GUARD_RULE_ROOT || r->said->kind == GUARD_RULE_PRIVATE;
 }
 
-static bool is_fixed_name(const struct rule *r)
-{
-    return !r->any_depth && r->said->kind == GUARD_RULE_NAME;
-}
-
 static bool is_pattern(const struct rule *r)
 {
     return r->pattern;
@@ -268,7 +264,6 @@ static int collect_all(struct rules *all, struct arena *mem)
               {&all->trees, &all->n_trees, all->guarded, all->n_guarded, is_tree},
               {&all->trees, &all->n_trees, all->roots, all->n_roots, is_tree},
               {&all->trees, &all->n_trees, all->private_trees, all->n_private, is_tree},
-              {&all->fixed, &all->n_fixed, all->guarded, all->n_guarded, is_fixed_name},
               {&all->patterns, &all->n_patterns, all->rooted, all->n_rooted, is_pattern}};
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
         if (collect(of[i].to, of[i].n, of[i].list, of[i].n_list, of[i].is, mem) < 0)
@@ -313,9 +308,10 @@ int rules_load(struct rules *ret, const struct guard_table *table, size_t bytes,
         return -ENOMEM;
     mark_known(&all);
     mark_parts(&all, all.guarded, all.n_guarded);
+    mark_parts(&all, all.names, all.n_names);
     mark_parts(&all, all.hidden, all.n_hidden);
     mark_parts(&all, all.pinned, all.n_pinned);
-    mark_configs(&all, all.guarded, all.n_guarded);
+    mark_configs(&all, all.guarded, all.n_guarded); /* names stand in `rooted`, too */
     mark_configs(&all, all.rooted, all.n_rooted);
     *ret = all;
     return 0;

@@ -307,8 +307,12 @@ static int make_layer_in(int layers, bool spare, const struct stat *workspace, s
         r = begin_layer(l, upper, workspace, spare, mem, e);
         if (r < 0 && spare)
             layer_spoil_spare(layers, room.dir);
-    } else if (!spare)
+    } else if (!spare) {
+        const bool closed = r == -EROFS || r == -EACCES;
         r = err_sys(e, ERR_SYSTEM, -r, "cannot make the layer '%s'", l->layer.id);
+        if (closed)
+            r = err_hint(e, r, "layers are kept below HOME: set XDG_STATE_HOME to a directory of yours");
+    }
     if (r == 0 && spare)
         r = layer_name_spare(layers, room.dir, l->layer.id);
     if (r < 0 && room.dir >= 0 && !spare)

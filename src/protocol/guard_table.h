@@ -24,6 +24,11 @@ enum guard_rule_kind {
 
 /* The reason of a refusal by GUARD_RULE_PIN. */
 #define GUARD_WHY_PIN "a path that a rule depends on"
+/* The kernel does not let the guard read what a system call's arguments point to. */
+#define GUARD_WHY_MEMORY                                                                                               \
+    "the guard may not read this program's memory: permit ptrace in AppArmor's or another module's profile that "      \
+    "confines pinfold"
+#define GUARD_UNREAD "(unknown)"
 
 enum guard_rule_flag {
     GUARD_RULE_DIRECTORY = 1, /* the name and everything below */

@@ -39,6 +39,8 @@ bool trust_given(struct arena *mem, const char *state, const char *path, struct 
     return wanted && str_is(found, wanted);
 }
 
+#define TRUST_PLACE "what is trusted is recorded there: set HOME or XDG_STATE_HOME to a directory of yours"
+
 /* Written beside and renamed, so that a reader sees the whole record or none. */
 static int write_record(const char *path, const char *text, struct err *e)
 {
@@ -49,7 +51,7 @@ static int write_record(const char *path, const char *text, struct err *e)
         return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "cannot write '%s'", path);
     auto_fd int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "cannot write '%s'", beside);
+        return err_hint(e, err_sys(e, ERR_SYSTEM, errno, "cannot write '%s'", path), "%s", TRUST_PLACE);
     ssize_t wrote = write(fd, text, n);
     int no = wrote < 0 ? errno : (size_t)wrote != n ? ENOSPC : fsync(fd) < 0 ? errno : 0;
     if (no == 0 && rename(beside, path) < 0)

@@ -12,7 +12,7 @@ struct said {
 
 static struct {
     struct arena *mem;
-    char strings[8192];
+    char strings[64 << 10];
     size_t n;
     struct rules rules;
 } t;
@@ -30,7 +30,7 @@ static int load(const struct said *said, size_t n, enum guard_mode mode)
     size_t bytes = sizeof(struct guard_table) + n * sizeof(struct guard_rule);
     struct guard_table *table = calloc(1, bytes);
     arena_free(t.mem);
-    t.mem = arena_new(1 << 20);
+    t.mem = arena_new(2 << 20);
     t.n = 0;
     (void)put("");
     table->n_rules = (uint32_t)n;
@@ -188,11 +188,11 @@ static void modes(void **state)
 static const char *below(const char *path)
 {
     static char text[512];
-    size_t at = 0, n = 0;
-    struct str rest;
+    struct below b;
+    size_t n = 0;
     text[0] = 0;
-    while (rules_below(&t.rules, str_of(path), &at, &rest))
-        n += (size_t)snprintf(text + n, sizeof text - n, "%.*s;", (int)rest.n, rest.p);
+    for (b.at = 0; rules_below(&t.rules, str_of(path), &b);)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%.*s;", (int)b.rest.n, b.rest.p);
     return text;
 }
 
@@ -217,6 +217,39 @@ static void what_lies_below_a_name(void **state)
     assert_string_equal(below("/w/p/node_modules/n/.git"), "hooks;config;");
     assert_string_equal(below("/tmp/.git"), "");
     assert_string_equal(below("/w/p/.vscode"), "");
+}
+
+#define TREES 4000
+
+/* Names at the top are kept once, however many trees there are: all of this is within what load() gives. */
+static void many_trees(void **state)
+{
+    static struct said said[TREES + 4];
+    static char text[TREES][32];
+    (void)state;
+    size_t n = 0;
+    for (size_t i = 0; i < TREES; i++) {
+        snprintf(text[i], sizeof text[i], i % 2 ? "/w/%zu/in" : "/w/%zu", i / 2);
+        said[n++] = (struct said){GUARD_RULE_ROOT, 0, 0, 0, text[i], NULL};
+    }
+    said[n++] = (struct said){GUARD_RULE_NAME, GUARD_ROOT, GUARD_REFUSE, GUARD_RULE_DIRECTORY, ".vscode", NULL};
+    said[n++] = (struct said){GUARD_RULE_NAME, GUARD_ROOT, GUARD_REFUSE, 0, "in/.envrc", NULL};
+    said[n++] = (struct said){GUARD_RULE_NAME, GUARD_ROOT, GUARD_REFUSE, 0, ".envrc", NULL};
+    assert_int_equal(load(said, n, GUARD_STRICT), 0);
+    assert_string_equal(guarded("/w/1999/.vscode/x"), ".vscode@15");
+    assert_string_equal(guarded("/w/1999/in/.Vscode"), ".vscode@18");
+    assert_string_equal(guarded("/w/1999/in/x/.vscode"), "");
+    assert_string_equal(guarded("/w/1999/in/.envrc"), "in/.envrc@17"); /* of two the first of the table */
+    assert_string_equal(guarded("/w/0/.envrc"), ".envrc@11");
+    assert_string_equal(guarded("/w/2000/.envrc"), "");
+    assert_string_equal(below("/w/1999"), ".vscode;in/.envrc;.envrc;in/.vscode;in/in/.envrc;in/.envrc;");
+    assert_string_equal(below("/w/1999/in"), ".envrc;.vscode;in/.envrc;.envrc;");
+    assert_string_equal(below("/w/2000"), "");
+    char whole[RULE_WHOLE];
+    size_t at = 0, length, all = 0;
+    while (rules_top(&t.rules, &at, whole, &length))
+        all += length > 0;
+    assert_int_equal(all, 3 * TREES);
 }
 
 static bool hidden(const char *path)
@@ -892,6 +925,7 @@ int main(void)
         cmocka_unit_test(foreign_code_may_hold_what_its_editors_like),
         cmocka_unit_test(modes),
         cmocka_unit_test(what_lies_below_a_name),
+        cmocka_unit_test(many_trees),
         cmocka_unit_test(hidden_names),
         cmocka_unit_test(names_behind_others),
         cmocka_unit_test(pins_sockets_trees),

@@ -133,6 +133,11 @@ struct reason native_no_proc(struct arena *mem, const struct tried *t)
     struct reason r;
     if (t->no[TRIAL_PROC] == -EACCES && of_selinux(mem, "mounts over a process's files in /proc", "file (mounton)", &r))
         return r;
+    char kind[64];
+    if (sys_read_text(AT_FDCWD, "/run/systemd/container", kind, sizeof kind) > 0 &&
+        strncmp(kind, "systemd-nspawn", sizeof "systemd-nspawn" - 1) == 0)
+        return (struct reason){"a new /proc is refused, because systemd-nspawn masks parts of /proc in this container",
+                               "as root of the container: mkdir -p /run/proc && mount -t proc proc /run/proc"};
     return (struct reason){"a new /proc is refused, as in a container that masks parts of /proc",
                            "start the container with --security-opt systempaths=unconfined"};
 }

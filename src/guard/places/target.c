@@ -307,13 +307,23 @@ static long memory_read(struct guard *g, uint64_t at, void *to, size_t n)
     return got == -EIO || got == 0 ? -EFAULT : got;
 }
 
+/* No address is wrong if nothing may be read at all: that is said, since the program would only tell of a bad address. */
+static int unread(struct guard *g, long got)
+{
+    if (!filter_refuses(got))
+        return got == -ESRCH ? -ESRCH : -EFAULT;
+    g->unread = true;
+    return -EPERM;
+}
+
 int target_bytes(struct guard *g, uint64_t at, void *bytes, size_t n)
 {
     if (n == 0)
         return 0;
     if (g->ours)
         return -EFAULT;
-    return memory_read(g, at, bytes, n) == (long)n ? 0 : -EFAULT;
+    const long got = memory_read(g, at, bytes, n);
+    return got == (long)n ? 0 : got < 0 && got != -ESRCH ? unread(g, got) : -EFAULT;
 }
 
 int target_write(struct guard *g, uint64_t at, const void *bytes, size_t n)
@@ -352,7 +362,7 @@ int target_string(struct guard *g, uint64_t at, char text[PATH_MAX])
             n = PATH_MAX - have;
         long got = memory_read(g, at + have, text + have, n);
         if (got <= 0)
-            return got == -ESRCH ? -ESRCH : -EFAULT;
+            return unread(g, got);
         char *end = memchr(text + have, 0, (size_t)got);
         if (end)
             return (int)(end - text);

@@ -60,10 +60,9 @@ static bool same_below(int dir, const char *name, struct same *s, size_t n, unsi
     return entries.no < 0 && is_closed(s, entries.no, n);
 }
 
-static const struct rule *same_as(const struct rules *rules, const struct rule *list, size_t n,
-                                  const struct sys_stat *st)
+static const struct rule *same_as(struct guard *g, const struct rule *list, size_t n, const struct sys_stat *st)
 {
-    struct same s = {.rules = rules, .st = st, .left = SAME_ENTRIES};
+    struct same s = {.rules = &g->rules, .st = st, .left = SAME_ENTRIES};
     for (size_t i = 0; i < n; i++) {
         if (list[i].any_depth || !str_copy(list[i].path, s.path, sizeof s.path))
             continue;
@@ -74,14 +73,28 @@ static const struct rule *same_as(const struct rules *rules, const struct rule *
     return NULL;
 }
 
+/* The same about the names at the tops of writable trees. */
+static const struct rule *same_as_top(struct guard *g, const struct sys_stat *st)
+{
+    struct same s = {.rules = &g->rules, .st = st, .left = SAME_ENTRIES};
+    char text[RULE_WHOLE];
+    size_t n;
+    for (size_t at = 0; (s.rule = rules_top(&g->rules, &at, text, &n));)
+        if (str_copy((struct str){text, n}, s.path, sizeof s.path) && same_below(AT_FDCWD, s.path, &s, n, SAME_DEPTH))
+            return s.rule;
+    return NULL;
+}
+
 int verdict_identity(struct guard *g, const struct sys_stat *st, enum denial_action action, struct str path)
 {
-    const struct rule *rule = same_as(&g->rules, g->rules.hidden, g->rules.n_hidden, st);
+    const struct rule *rule = same_as(g, g->rules.hidden, g->rules.n_hidden, st);
     if (rule)
         return deny(g, action, rule, path, "another name of a hidden file");
     if (action == DENIAL_READ)
         return 0;
-    rule = same_as(&g->rules, g->rules.guarded, g->rules.n_guarded, st);
+    rule = same_as(g, g->rules.guarded, g->rules.n_guarded, st);
+    if (!rule)
+        rule = same_as_top(g, st);
     if (rule && g->rules.mode == GUARD_EXISTING && rule->said->kind == GUARD_RULE_NAME &&
         !(rule->said->flags & GUARD_RULE_ALWAYS) && born_has(g, st))
         return 0; /* created in this box */

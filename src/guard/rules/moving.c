@@ -57,13 +57,13 @@ static bool rest_stands(const struct place *p, struct str rest)
 /* A directory may leave `from`, or arrive at `at`, unless it contains something guarded below that place. */
 static int verdict_contents(struct guard *g, const struct place *from, const struct place *at, const char *why)
 {
-    struct str rest;
+    struct below b;
     const struct rule *rule;
-    for (size_t i = 0; (rule = rules_below(&g->rules, place_path(at), &i, &rest));) {
+    for (b.at = 0; (rule = rules_below(&g->rules, place_path(at), &b));) {
         if (g->rules.mode == GUARD_EXISTING && from != at && rule->said->kind == GUARD_RULE_NAME &&
             !(rule->said->flags & GUARD_RULE_ALWAYS))
             continue;
-        if (rest_stands(from, rest) && !repository_rest_inert(g, from, rule, rest, from != at))
+        if (rest_stands(from, b.rest) && !repository_rest_inert(g, from, rule, b.rest, from != at))
             return deny(g, DENIAL_RENAME, rule, place_path(at), why);
     }
     for (struct rooted w = {0}; (rule = reporoot_below(g, place_path(at), &w));)
@@ -110,8 +110,9 @@ static int verdict_leaves(struct guard *g, const struct place *from, const struc
 static int verdict_arrives(struct guard *g, const struct place *from, const struct place *to, const struct sys_stat *st,
                            bool may_replace)
 {
-    struct str path = place_path(to), rest;
-    size_t end, at = 0;
+    struct str path = place_path(to);
+    struct below b;
+    size_t end;
     bool config = false;
     const struct rule *rule = rules_hidden(&g->rules, path);
     if (rule)
@@ -142,10 +143,11 @@ static int verdict_arrives(struct guard *g, const struct place *from, const stru
     if (no == 0)
         no = reporoot_arrives(g, from, to, st);
     struct rooted w = {0};
+    b.at = 0;
     if (no != 0 || S_ISREG(st->mode))
         return no;
     if (S_ISLNK(st->mode))
-        return (rule = reporoot_below(g, path, &w)) || (rule = rules_below(&g->rules, path, &at, &rest)) ||
+        return (rule = reporoot_below(g, path, &w)) || (rule = rules_below(&g->rules, path, &b)) ||
                        (rule = rules_pattern_prefix(&g->rules, path, true))
                    ? deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that contains a guarded name")
                : module_behind(g, to, NULL) ? deny(g, DENIAL_LINK, NULL, path, SUBMODULE)

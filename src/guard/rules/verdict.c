@@ -135,9 +135,11 @@ static bool is_sample(struct str path, size_t end, enum made made)
 
 int verdict_make(struct guard *g, const struct place *p, enum made made)
 {
-    struct str path = place_path(p), rest;
+    struct str path = place_path(p);
+    struct below b;
     bool config;
-    size_t end, at = 0;
+    size_t end;
+    b.at = 0;
     const bool empty = made == MADE_EMPTY_FILE || made == MADE_EMPTY_DIRECTORY;
     made = made == MADE_EMPTY_FILE ? MADE_FILE : made == MADE_EMPTY_DIRECTORY ? MADE_DIRECTORY : made;
     g->birth = g->point = false;
@@ -164,9 +166,8 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
     end = repository_place(g, path, &config);
     if (end && !hooks && !(fold_eq(layout_last((struct str){path.p, end}), STR("hooks")) && is_sample(path, end, made)))
         return deny(g, DENIAL_CREATE, NULL, path, REPOSITORY);
-    if (made == MADE_LINK &&
-        ((rule = rules_below(&g->rules, path, &at, &rest)) || (rule = rules_pinned(&g->rules, path)) ||
-         (rule = rules_pattern_prefix(&g->rules, path, true))))
+    if (made == MADE_LINK && ((rule = rules_below(&g->rules, path, &b)) || (rule = rules_pinned(&g->rules, path)) ||
+                              (rule = rules_pattern_prefix(&g->rules, path, true))))
         return deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that contains a guarded name");
     if (made == MADE_LINK && (rule = rules_decider(&g->rules, path)) && rule->said->kind == GUARD_RULE_ROOT &&
         rule->said->flags & GUARD_RULE_NO_LINKS)

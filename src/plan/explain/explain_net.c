@@ -10,6 +10,7 @@
 #include "policy/set.h"
 
 enum { DENIERS = 4 }; /* deny rules named beside an allow rule */
+#define MAX_DENIED (64u << 20)
 
 /* What is denied of an allow rule. */
 struct taken {
@@ -29,25 +30,33 @@ static size_t read_rule(const struct net_rule *said, size_t member, struct host_
     return member < n && host_rule_parse(str_of(text), RULE_ALLOW, ret, NULL) == 0 ? n : 0;
 }
 
-static void taken_by(struct taken *t, const struct net_rule *deny, const struct host_rule *allow)
+/* A host that is denied, parsed once for all allow rules that are held against it. */
+struct denied_host {
+    const struct net_rule *said;
+    struct host_rule rule;
+};
+
+/* Of the policy, in its order: an array of struct denied_host. */
+static void read_denied(const struct policy *p, struct buf *ret)
 {
-    struct host_rule d;
-    for (size_t i = 0, n = read_rule(deny, 0, &d); i < n && read_rule(deny, i, &d); i++) {
-        if (host_rule_covers(&d, allow)) {
-            *t = (struct taken){.by = {deny}, .n = 1, .whole = true};
-            return;
-        }
-        if (host_rule_meets(&d, allow) && t->n < DENIERS && (t->n == 0 || t->by[t->n - 1] != deny))
-            t->by[t->n++] = deny;
+    for (size_t i = 0; i < p->n_net_rules; i++) {
+        struct denied_host d = {.said = &p->net_rules[i]};
+        if (d.said->verb != NET_RULE_DENY && d.said->verb != NET_RULE_DENY_PORT)
+            continue;
+        for (size_t k = 0, n = read_rule(d.said, 0, &d.rule); k < n && read_rule(d.said, k, &d.rule); k++)
+            buf_put(ret, &d, sizeof d);
     }
 }
 
-static struct taken taken_from(const struct policy *p, const struct host_rule *allow)
+static struct taken taken_from(const struct buf *denied, const struct host_rule *allow)
 {
+    const struct denied_host *all = (const void *)denied->p;
     struct taken t = {.n = 0};
-    for (size_t i = 0; !t.whole && i < p->n_net_rules; i++) {
-        if (p->net_rules[i].verb == NET_RULE_DENY || p->net_rules[i].verb == NET_RULE_DENY_PORT)
-            taken_by(&t, &p->net_rules[i], allow);
+    for (size_t i = 0; i < denied->n / sizeof *all; i++) {
+        if (host_rule_covers(&all[i].rule, allow))
+            return (struct taken){.by = {all[i].said}, .n = 1, .whole = true};
+        if (t.n < DENIERS && (t.n == 0 || t.by[t.n - 1] != all[i].said) && host_rule_meets(&all[i].rule, allow))
+            t.by[t.n++] = all[i].said;
     }
     return t;
 }
@@ -68,14 +77,15 @@ static const char *verb_key(const struct net_rule *r)
 }
 
 /* Writes "denied: deny * wins (--deny)", "but not x.corp, :22" into `text`. */
-static const char *taken_words(const struct policy *p, const struct net_rule *said, size_t member, char *text, size_t n)
+static const char *taken_words(const struct policy *p, const struct buf *denied, const struct net_rule *said,
+                               size_t member, char *text, size_t n)
 {
     struct host_rule allow;
     char origin[256];
     text[0] = 0;
     if (said->verb != NET_RULE_ALLOW || !read_rule(said, member, &allow))
         return text;
-    struct taken t = taken_from(p, &allow);
+    struct taken t = taken_from(denied, &allow);
     if (t.whole) {
         policy_origin(p, t.by[0]->origin, origin, sizeof origin);
         snprintf(text, n, "denied: %s %s wins (%s)", verb_word(t.by[0]), t.by[0]->text, origin);
@@ -90,7 +100,8 @@ static const char *taken_words(const struct policy *p, const struct net_rule *sa
 }
 
 /* What to print beside a rule: both ends of a port, a set, or what is denied of it. */
-static const char *beside(const struct policy *p, const struct net_rule *r, char *text, size_t n)
+static const char *beside(const struct policy *p, const struct buf *denied, const struct net_rule *r, char *text,
+                          size_t n)
 {
     struct publish port;
     if (r->verb == NET_RULE_PUBLISH && publish_parse(str_of(r->text), &port, NULL) == 0) {
@@ -102,18 +113,18 @@ static const char *beside(const struct policy *p, const struct net_rule *r, char
                  port.box);
         return text;
     }
-    return host_set_of(str_of(r->text)) ? "a set of hosts" : taken_words(p, r, 0, text, n);
+    return host_set_of(str_of(r->text)) ? "a set of hosts" : taken_words(p, denied, r, 0, text, n);
 }
 
-static void put_rule(const struct policy *p, const struct net_rule *r, struct buf *out)
+static void put_rule(const struct policy *p, const struct buf *denied, const struct net_rule *r, struct buf *out)
 {
     const struct host_set *set = host_set_of(str_of(r->text));
     char how[512], member[HOST_RULE_TEXT], origin[512];
     policy_origin(p, r->origin, origin, sizeof origin);
-    put_row(out, verb_word(r), r->text, beside(p, r, how, sizeof how), origin);
+    put_row(out, verb_word(r), r->text, beside(p, denied, r, how, sizeof how), origin);
     for (size_t i = 0; set && i < set->n; i++) {
         snprintf(member, sizeof member, "  %s", set->hosts[i]);
-        put_row(out, "", member, taken_words(p, r, i, how, sizeof how), "");
+        put_row(out, "", member, taken_words(p, denied, r, i, how, sizeof how), "");
     }
 }
 
@@ -150,8 +161,11 @@ void explain_network(const struct plan *p, struct buf *out)
 {
     if (p->policy->n_net_rules || p->proxies || p->policy->net_ask)
         buf_printf(out, "\nNetwork (%s)\n", word_net(p->policy));
+    auto_buf struct buf denied = BUF(MAX_DENIED);
+    read_denied(p->policy, &denied);
     for (size_t i = 0; i < p->policy->n_net_rules; i++)
-        put_rule(p->policy, &p->policy->net_rules[i], out);
+        put_rule(p->policy, &denied, &p->policy->net_rules[i], out);
+    out->broken |= !buf_ok(&denied);
     if (p->policy->net_ask)
         put_ask(p->policy, out);
     if (p->proxies)
@@ -189,12 +203,12 @@ static void put_proxies_json(struct json *j, const struct proxies *all)
 }
 
 /* One host with what is denied of it: members "denied_by" (never applies) or "but_not". */
-static void put_taken_json(struct json *j, const struct policy *p, const struct net_rule *r, size_t member)
+static void put_taken_json(struct json *j, const struct buf *denied, const struct net_rule *r, size_t member)
 {
     struct host_rule allow;
     if (r->verb != NET_RULE_ALLOW || !read_rule(r, member, &allow))
         return;
-    struct taken t = taken_from(p, &allow);
+    struct taken t = taken_from(denied, &allow);
     if (t.n == 0)
         return;
     json_array(j, t.whole ? "denied_by" : "but_not");
@@ -206,6 +220,8 @@ static void put_taken_json(struct json *j, const struct policy *p, const struct 
 void explain_network_json(const struct plan *p, struct json *j)
 {
     char origin[512];
+    auto_buf struct buf denied = BUF(MAX_DENIED);
+    read_denied(p->policy, &denied);
     json_array(j, "network_rules");
     for (size_t i = 0; i < p->policy->n_net_rules; i++) {
         const struct net_rule *r = &p->policy->net_rules[i];
@@ -215,19 +231,20 @@ void explain_network_json(const struct plan *p, struct json *j)
         json_text(j, "rule", r->text);
         json_text(j, "origin", policy_origin(p->policy, r->origin, origin, sizeof origin));
         if (!set)
-            put_taken_json(j, p->policy, r, 0);
+            put_taken_json(j, &denied, r, 0);
         else
             json_array(j, "members");
         for (size_t k = 0; set && k < set->n; k++) {
             json_object(j, NULL);
             json_text(j, "host", set->hosts[k]);
-            put_taken_json(j, p->policy, r, k);
+            put_taken_json(j, &denied, r, k);
             json_object_end(j);
         }
         if (set)
             json_array_end(j);
         json_object_end(j);
     }
+    (j->out ? j->out : &j->tree->b)->broken |= !buf_ok(&denied);
     json_array_end(j);
     if (p->policy->net_ask) {
         json_object(j, "network_ask");
