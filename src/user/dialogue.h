@@ -11,10 +11,10 @@
 #include <stdint.h>
 
 struct dialogue {
-    int fd;              /* the terminal, or -1 */
-    bool raw;            /* this process has set it to raw mode */
-    bool shown, open;    /* the question is shown; input counts */
-    bool has_turn;       /* no other program asks at this terminal: `turn` is locked */
+    int fd;           /* the terminal, or -1 */
+    bool raw;         /* this process has set it to raw mode */
+    bool shown, open; /* the question is shown; input counts */
+    bool has_turn;    /* no other program asks at this terminal: `turn` is locked */
     int turn;
     uint64_t opens_at;   /* when input begins to count, or when to check again whether the terminal is free */
     const char *choices; /* the characters that are answers, and how to repeat the question */

@@ -231,7 +231,8 @@ int verdict_opened_to_all(struct guard *g, const struct object *o)
 {
     struct str path = object_path(o);
     const bool would = path.n && (S_ISDIR(o->st.mode) ? has_guarded_inside(g, path) : object_guarded(g, o));
-    return would ? deny(g, DENIAL_CHANGE, NULL, path, "every user of this machine could then change a guarded name") : 0;
+    return would ? deny(g, DENIAL_CHANGE, NULL, path, "every user of this machine could then change a guarded name")
+                 : 0;
 }
 
 /* Whether the path of an object reached through a descriptor leads to it, in the same mount. A file with one name is
