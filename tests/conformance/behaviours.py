@@ -332,7 +332,7 @@ def _(s):
 
 @acts("publish", "--publish: a port of this machine leads to the box's")
 def _(s):
-    port = s.free_port()
+    port = pf.held_port()
     child = s.start("./probe listen 8000 inside", *s.words(f"--publish {port}:8000"))
     try:
         s.line(child, b"up\n")

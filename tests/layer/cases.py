@@ -887,7 +887,7 @@ def apart():
     if os.stat("/dev/shm").st_dev == os.stat(SCRATCH).st_dev:
         return "skipped: no second file system"
     layer = kit.Layer(kit.fresh(os.path.join(SCRATCH, "apart")))
-    layer.state = tempfile.mkdtemp(prefix="pinfold-layer-", dir="/dev/shm")
+    layer.state = tempfile.mkdtemp(prefix="pinfold-test-layer-", dir="/dev/shm")
     layer.dir = os.path.join(layer.state, "pinfold", "layers", layer.ident)
     layer.env["XDG_STATE_HOME"] = layer.state
     try:

@@ -376,7 +376,7 @@ def temp_names():
     found = set()
     for place in ("/tmp", "/var/tmp", "/dev/shm", "/run", f"/run/user/{os.getuid()}"):
         found |= set(glob.glob(f"{place}/*pinfold*")) | set(glob.glob(f"{place}/.*pinfold*"))
-    # of suites beside us; and the users' runtime directories, which stay
+    # Not what suites beside us have there for as long as they run: it is called pinfold-test-*. Nor the users' runtime directories, which stay.
     return {name for name in found if not re.match(r"pinfold-(test-|\d+\Z)", os.path.basename(name))}
 
 
@@ -419,18 +419,27 @@ def have(*programs):
     return next((p for p in programs if not shutil.which(p)), None)
 
 
-def free_port(family=socket.AF_INET, address="127.0.0.1"):
-    """A port that nobody has, and that the kernel gives to no connection meanwhile."""
+HELD = []  # the sockets of held_port(): each keeps its number as long as this suite runs
+
+
+def held_port(family=socket.AF_INET, address="127.0.0.1"):
+    """A port where nothing listens and that nobody beside us is given, in this network namespace: it is bound here from now on. Who is told
+    the number can still listen there, with SO_REUSEADDR as servers do (socket(7)); until then connections are refused. A port that is
+    found free and let go may be the next that the kernel gives to somebody else."""
     low = int(read("/proc/sys/net/ipv4/ip_local_port_range").split()[0])
     while True:
-        port = random.randrange(8192, low) if low > 9216 else 0
-        with socket.socket(family) as s:
-            try:
-                s.bind((address, port))
-                return s.getsockname()[1]
-            except OSError as why:
-                if why.errno != errno.EADDRINUSE:
-                    raise
+        s = socket.socket(family)
+        try:
+            # Not of those that connections get: the same number may be wanted at another address, where a connection may have it.
+            s.bind((address, random.randrange(8192, low) if low > 9216 else 0))
+        except OSError as why:
+            s.close()
+            if why.errno != errno.EADDRINUSE:
+                raise
+            continue
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # not before: nobody else may hold it as we do
+        HELD.append(s)
+        return s.getsockname()[1]
 
 
 def firejail_runs():
