@@ -300,7 +300,7 @@ static const struct passing repository[] = {
     {"core", BARE, ANY,
      " bare filemode ignorecase logallrefupdates repositoryformatversion symlinks precomposeunicode autocrlf eol "
      "safecrlf quotepath trustctime checkstat bigfilethreshold compression loosecompression abbrev whitespace "
-     "sparsecheckout sparsecheckoutcone untrackedcache preloadindex commentchar splitindex sharedrepository "
+     "sparsecheckout sparsecheckoutcone untrackedcache preloadindex commentchar splitindex "
      "multipackindex commitgraph longpaths fscache hidedotfiles usereplacerefs warnambiguousrefs "
      "deltabasecachelimit packedgitlimit packedgitwindowsize packedrefstimeout filesreflocktimeout ",
      NULL},

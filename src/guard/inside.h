@@ -553,6 +553,9 @@ int verdict_linked(struct guard *g, const struct place *p, const struct place *m
 int verdict_git_link(struct guard *g, const struct place *p, const char *text); /* NULL: whatever it leads to */
 /* Whether its name is guarded. */
 bool object_guarded(struct guard *g, const struct object *o);
+/* Before every user gets the permission to write: 0, or -EACCES with the denial reported, where another user could then do what
+   the box may not. */
+int verdict_opened_to_all(struct guard *g, const struct object *o);
 /* Whether its content is judged; the rule, or NULL for a repository's configuration that is not under .git. */
 bool verdict_config(struct guard *g, const struct place *p, const struct rule **ret_rule);
 int verdict_object(struct guard *g, const struct object *o, enum denial_action action);

@@ -3,12 +3,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <termios.h>
 #include <unistd.h>
+#include "base/fd.h"
 
 #define OPENS_AFTER_US 600000u
 #define LOOK_AGAIN_US  500000u /* while another program has the terminal */
+#define PTY_MAJOR      136u
 
 /* Ends unfinished sequences: CAN, string terminator, attributes, character set, cursor. ECMA-48, ISO 2022. */
 static const char clean[] = "\030\033\\\033[0m\017\033(B\033[?25h";
@@ -29,6 +36,56 @@ bool dialogue_is_ours(const struct dialogue *d)
     return dialogue_in_foreground(d) && (d->raw || (tcgetattr(d->fd, &modes) == 0 && (modes.c_lflag & ICANON)));
 }
 
+/* The terminal under its own name: /dev/tty is one file for all terminals. -1 without such a name, or if it is not for us to open. */
+static int terminal_itself(const struct dialogue *d)
+{
+    unsigned number = 0; /* as the kernel packs it: 12 bits major, 20 minor, the lower 8 of them first */
+    char path[48];
+    struct stat st;
+    if (ioctl(d->fd, TIOCGDEV, &number) < 0)
+        return -1;
+    const unsigned major = number >> 8 & 0xfff, minor = (number & 0xff) | (number >> 12 & 0xfff00);
+    if (major == PTY_MAJOR)
+        snprintf(path, sizeof path, "/dev/pts/%u", minor);
+    else
+        snprintf(path, sizeof path, "/dev/char/%u:%u", major, minor);
+    auto_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const bool is_it = fd >= 0 && fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(major, minor);
+    return is_it ? take_fd(&fd) : -1;
+}
+
+/* What all who may ask at this terminal can lock: itself, or for another user (su) the process that it belongs to. */
+static int open_turn(const struct dialogue *d)
+{
+    char path[48];
+    int fd = terminal_itself(d);
+    if (fd >= 0)
+        return fd;
+    snprintf(path, sizeof path, "/proc/%d", (int)getsid(0));
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static bool take_turn(struct dialogue *d)
+{
+    if (d->has_turn)
+        return true;
+    auto_fd int fd = open_turn(d);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return false;
+    d->turn = take_fd(&fd);
+    d->has_turn = true;
+    return true;
+}
+
+static void give_turn(struct dialogue *d)
+{
+    if (!d->has_turn)
+        return;
+    (void)flock(d->turn, LOCK_UN); /* a process that was forked meanwhile may have the descriptor */
+    d->turn = close_fd(d->turn);
+    d->has_turn = false;
+}
+
 static void show(const struct dialogue *d, const char *text)
 {
     if (dialogue_in_foreground(d)) /* otherwise another program has the terminal */
@@ -43,7 +100,7 @@ static const char *newline(const struct dialogue *d)
 bool dialogue_begin(struct dialogue *d, const char *text, uint64_t now)
 {
     d->opens_at = now + LOOK_AGAIN_US;
-    if (!dialogue_is_ours(d))
+    if (!dialogue_is_ours(d) || !take_turn(d))
         return false;
     d->shown = true;
     d->open = false;
@@ -74,6 +131,7 @@ void dialogue_end(struct dialogue *d, const char *words)
     d->n = 0;
     d->opens_at = 0;
     (void)tcflush(d->fd, TCIFLUSH);
+    give_turn(d);
 }
 
 static int take_line(struct dialogue *d)

@@ -2,7 +2,8 @@
  * One question at a time to the user at the controlling terminal, shared by all callers in this process. Earlier output
  * may have left the terminal inside an escape sequence, or with other colours or another character set; this is reset
  * first. Input typed before the question and in the first moment after it is thrown away, so that keys meant for
- * something else do not answer it. Times are microseconds of the monotonic clock.
+ * something else do not answer it. Programs of one terminal ask one after the other, since an answer goes to whichever
+ * reads first. Times are microseconds of the monotonic clock.
  */
 #pragma once
 #include <stdbool.h>
@@ -10,9 +11,11 @@
 #include <stdint.h>
 
 struct dialogue {
-    int fd;              /* the terminal, or -1 */
-    bool raw;            /* this process has set it to raw mode */
-    bool shown, open;    /* the question is shown; input counts */
+    int fd;           /* the terminal, or -1 */
+    bool raw;         /* this process has set it to raw mode */
+    bool shown, open; /* the question is shown; input counts */
+    bool has_turn;    /* no other program asks at this terminal: `turn` is locked */
+    int turn;
     uint64_t opens_at;   /* when input begins to count, or when to check again whether the terminal is free */
     const char *choices; /* the characters that are answers, and how to repeat the question */
     const char *again;
@@ -28,7 +31,7 @@ int dialogue_terminal(void);
 /* Whether we may use the terminal: we are in the foreground, and no other program (a pager) has set it to raw mode. */
 bool dialogue_is_ours(const struct dialogue *d);
 bool dialogue_in_foreground(const struct dialogue *d);
-/* Shows `text`, one line. False: another program uses the terminal; try again at `opens_at`. */
+/* Shows `text`, one line. False: another program uses the terminal, or asks there; try again at `opens_at`. */
 bool dialogue_begin(struct dialogue *d, const char *text, uint64_t now);
 /* Call this at `opens_at`. */
 void dialogue_due(struct dialogue *d, uint64_t now);

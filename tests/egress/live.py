@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import select
+import shlex
 import shutil
 import signal
 import socket
@@ -403,11 +404,12 @@ def asking(t):
 class Terminal:
     """pinfold on a pty of its own, in the foreground."""
 
-    def __init__(self, t, *args):
+    def __init__(self, t, *args, program=None):
         self.seen = b""
+        program = program or [t.pinfold, "run", "-q", "--workspace", ".", *args]
         self.pid, self.fd = leader.fork()
         if self.pid == 0:
-            os.execv(t.pinfold, [t.pinfold, "run", "-q", "--workspace", ".", *args])
+            os.execvp(program[0], program)
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, b"\x18\0\xa0\0\0\0\0\0")
 
     def until(self, text, seconds=PATIENCE):
@@ -475,6 +477,20 @@ def terminal(t):
     cleaned = shown is not None and shown.rindex(b"\033[8m") < shown.rindex(b"\030\033\\\033[0m\017\033(B")
     t.report("prompt/begins-with-a-clean-terminal", cleaned, shown)
     t.report("prompt/the-answer-is-not-the-command's", got is not None, got)
+
+    # two boxes of one pipeline are in the foreground of one terminal: they ask one after the other, and an answer is for what is shown
+    one = [shlex.join([t.pinfold, "run", "-q", "--workspace", ".", *flags, "sh", "-c", f"{BARE} http://{host}:8099/f >&2; echo over-{host} >&2"])
+           for host in ("ok.test", "sub.ok.test")]
+    x = Terminal(t, program=["sh", "-c", "</dev/null " + " | ".join(one)])  # whoever reads the terminal may get the answer
+    shown = x.until(OPEN)
+    more = x.until(b"the box asks", 1.5)
+    x.type(b"y\r")
+    granted = x.until(b"over-")
+    x.until(OPEN)
+    x.type(b"n\r")
+    out = x.end()
+    t.report("prompt/one-question-at-a-terminal", shown is not None and shown.count(b"the box asks") == 1 and more is None and granted is not None and
+             b"hello" in granted and b"hello" not in out and b"curl: (" in out, (shown, more, granted, out))
 
     # nothing of the box is shown behind the question
     x = Terminal(t, *flags, "sh", "-c", f"({get}; echo over) & sleep 0.5; i=0; while [ $i -lt 20 ]; do echo noise; i=$((i+1)); sleep 0.1; done; wait")

@@ -641,6 +641,13 @@ def guarded(name, ops, deny=GUARD, effect=exists(EVIL), **more):
     A("guard-" + name, ops, deny, effect=effect, **more)
 
 
+# Who may write there could do from outside what the box may not: another user of the machine is not in the box.
+for name, path in (("tree", "{work}"), ("git", "{work}/.git"), ("info", "{work}/.git/info"), ("config", "{work}/.git/config"), ("nested", "{work}/src")):
+    nested_repository = (lambda s: shutil.copytree(s.file("work/.git"), s.file("work/src/.git"))) if name == "nested" else None
+    for op in ("chmod", "fchmod", "setacl") if name == "tree" else ("chmod",):
+        guarded(f"opened-to-everybody-{name}-{op}", f"{op} {path}", "EACCES", effect=mode_is(path, 0o777), before=nested_repository)
+guarded("opened-to-everybody-by-rename", "chmod {work}/.git/config.lock , rename {work}/.git/config.lock {work}/.git/config",
+        effect=mode_is("{work}/.git/config", 0o777), harmless=True, before=lambda s: s.user.own(shutil.copy(s.file("work/.git/config"), s.file("work/.git/config.lock"))))
 A("guard-directory-locked-by-the-box", "flock {work}/.git", "EACCES")
 A("guard-directory-elsewhere-locked-by-the-box", "flock {outside}", "EACCES")
 

@@ -199,6 +199,8 @@ static void what_names_programs_is_protected(void **state)
         "[pull]twohead=x",
         "[safe]directory=*",
         "[new-in-git-9]key=x",
+        "[core]sharedRepository=0666", /* later files of git can be changed by every user */
+        "[core]sharedRepository=group",
         "[core]newkey=x",
         "[branch]x.mergeoptions=y",
         "x=1",

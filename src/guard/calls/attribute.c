@@ -185,13 +185,39 @@ static int change_now(struct guard *g, int fd, const struct alteration *c)
     return sys_removexattr(decimal(room, fd), g->text[1]);
 }
 
+/* Whether it may give every user the permission to write. An access list is not read: it may, whatever it says. */
+static bool opens_to_all(const struct alteration *c, const struct object *o, const struct guard *g)
+{
+    return c->what == CHANGE_MODE ? (c->wish.mode & ~o->st.mode & S_IWOTH) != 0
+                                  : c->what == CHANGE_XATTR && str_starts(str_of(g->text[1]), STR("system.posix_acl_"));
+}
+
+static int change_judged(struct guard *g, const struct object *o, const struct alteration *c)
+{
+    return opens_to_all(c, o, g) ? verdict_opened_to_all(g, o) : 0;
+}
+
+static int fd_change_judged(struct guard *g, int own, const struct alteration *c)
+{
+    if (c->what != CHANGE_MODE && c->what != CHANGE_XATTR)
+        return 0;
+    int no = object_of_fd(g, own, &g->object);
+    if (no == 0) {
+        no = change_judged(g, &g->object, c);
+        object_drop(&g->object);
+    }
+    return no;
+}
+
 /* `by_path`: a descriptor with O_PATH is valid, too. */
 static long change_fd(struct guard *g, int fd, const struct alteration *c, bool by_path)
 {
     const int own = fd_judged(g, fd, DENIAL_CHANGE, c->copy, by_path);
     if (own < 0 || own == GONE_ON)
         return own;
-    const int no = change_now(g, own, c);
+    int no = fd_change_judged(g, own, c);
+    if (no == 0)
+        no = change_now(g, own, c);
     names_unlock(g);
     (void)sys_close(own);
     return no;
@@ -209,7 +235,7 @@ static long change_path(struct guard *g, int dir, uint64_t path, bool follow, co
     int no = object_judged(g, dir, path, follow, DENIAL_CHANGE, wishes ? &c->wish : NULL, c->copy);
     if (no)
         return no == DONE ? 0 : no;
-    no = S_ISLNK(g->object.st.mode) ? link_refuses(c) : 0;
+    no = S_ISLNK(g->object.st.mode) ? link_refuses(c) : change_judged(g, &g->object, c);
     if (no == 0)
         no = change_now(g, g->object.fd, c);
     if (no == -EINVAL && c->what == CHANGE_OWNER) /* the user namespace has no such id */

@@ -135,6 +135,13 @@ bool git_config_inert(struct guard *g, int dir, const char *name, struct str pat
     return inert;
 }
 
+/* Not for every user to write, whatever the box made it; on some file systems modes cannot be chosen, and mean nothing. */
+static int give_mode(int fd, unsigned mode)
+{
+    const int no = sys_fchmod(fd, mode & 0775);
+    return no == -EPERM ? sys_fchmod(fd, mode & 0777) : no;
+}
+
 /* Writes a new file beside `name` with these bytes and this mode and time (by which git tells what may have changed since an
    index was written), then puts it in place. */
 static int put_in_place(struct guard *g, int dir, const char *name, struct str bytes, const struct sys_stat *like,
@@ -147,7 +154,7 @@ static int put_in_place(struct guard *g, int dir, const char *name, struct str b
         return fd;
     int no = sys_write_all(fd, bytes.p, bytes.n);
     if (no == 0)
-        no = sys_fchmod(fd, like->mode & 0777);
+        no = give_mode(fd, like->mode);
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
                                       {.tv_sec = like->modified.seconds, .tv_nsec = like->modified.nanoseconds}};
     if (no == 0)
@@ -205,7 +212,7 @@ static int judge_text(struct guard *g, const struct gitconfig_ask *ask, struct b
 static int fill(int fd, struct str bytes, unsigned mode)
 {
     int no = sys_write_all(fd, bytes.p, bytes.n);
-    return no < 0 ? no : sys_fchmod(fd, mode & 0777);
+    return no < 0 ? no : give_mode(fd, mode);
 }
 
 /* Judges the content of `source` as the new content of `to`, and puts it there; into `stand_in` unless that is -1. */

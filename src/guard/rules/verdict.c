@@ -210,6 +210,32 @@ bool object_guarded(struct guard *g, const struct object *o)
     return path.n && (verdict_guarded(g, path, &end) || repository_place(g, path, &config));
 }
 
+/* Whether a guarded name, or one whose content is judged, is in this directory, or would be. */
+static bool has_guarded_inside(struct guard *g, struct str path)
+{
+    auto_buf struct buf in_root = BUF(PATH_MAX + 16), in_git = BUF(PATH_MAX + 16);
+    struct rooted w = {0};
+    struct str rest;
+    size_t at = 0, end;
+    bool config;
+    buf_str(&in_root, path);
+    buf_text(&in_root, "/.envrc");
+    buf_str(&in_git, path);
+    buf_text(&in_git, "/hooks");
+    if (!buf_ok(&in_root) || !buf_ok(&in_git))
+        return true;
+    return rules_below(&g->rules, path, &at, &rest) || rules_pinned(&g->rules, path) || reporoot_below(g, path, &w) ||
+           verdict_guarded(g, buf_view(&in_root), &end) || repository_place(g, buf_view(&in_git), &config);
+}
+
+int verdict_opened_to_all(struct guard *g, const struct object *o)
+{
+    struct str path = object_path(o);
+    const bool would = path.n && (S_ISDIR(o->st.mode) ? has_guarded_inside(g, path) : object_guarded(g, o));
+    return would ? deny(g, DENIAL_CHANGE, NULL, path, "every user of this machine could then change a guarded name")
+                 : 0;
+}
+
 /* Whether the path of an object reached through a descriptor leads to it, in the same mount. A file with one name is
    then judged by that, and needs no search for others, which in a large tree ends in a refusal. */
 static bool path_leads_to(const struct object *o)
@@ -250,7 +276,7 @@ int verdict_object(struct guard *g, const struct object *o, enum denial_action a
             config = rule && rule_is_git_config(rule) && end == path.n;
             if (!rule)
                 end = repository_place(g, path, &config);
-            /* git init tests chmod on its configuration; a mode cannot make it run anything. */
+            /* git init tests chmod on its configuration; who may write it then, verdict_opened_to_all() judges. */
             if ((rule || end) && !(config && action == DENIAL_CHANGE))
                 return deny(g, action, rule, path, rule ? rule_reason(rule) : REPOSITORY);
             if (layout_is_reserved(path))
