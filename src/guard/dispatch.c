@@ -403,7 +403,7 @@ static int guard_end(struct guard *g)
     /* A worker died: closing the listener makes every call fail, and pid 1 ends with us. */
     g->notify = close_fd(g->notify);
     if (sys_poll_ms(&p, 1, 0) == 0)
-        (void)sys_pidfd_signal(g->init_pidfd, SIGKILL);
+        (void)sys_pidfd_kill(g->init_pidfd, SIGKILL);
     int no = guard_end_of_init(g->init_pidfd);
     for (size_t i = 0; i < WORKERS_MAX; i++)
         if (s->pids[i])

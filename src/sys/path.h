@@ -15,10 +15,7 @@ static inline int sys_look(const char *path, struct sys_stat *ret)
 }
 
 /* readlinkat(2): returns the number of bytes put into `text`, without a NUL; if it is `n`, the link may be longer. */
-static inline ssize_t sys_readlink(const char *path, char *text, size_t n)
-{
-    return sys_call(__NR_readlinkat, AT_FDCWD, path, text, n, 0, 0);
-}
+SYS_CALL(ssize_t, sys_readlink, (const char *path, char *text, size_t n), __NR_readlinkat, AT_FDCWD, path, text, n)
 
 /* faccessat2(2) with the effective ids: 0 if the caller may read the object. */
 static inline int sys_may_read(const char *path)

@@ -135,7 +135,7 @@ static int size_allowed(struct guard *g, int64_t length)
         (uint64_t)length <= limit.rlim_cur)
         return 0;
     if (g->who->pidfd >= 0)
-        (void)sys_pidfd_signal(g->who->pidfd, SIGXFSZ);
+        (void)sys_pidfd_kill(g->who->pidfd, SIGXFSZ);
     return -EFBIG;
 }
 
