@@ -40,7 +40,7 @@ static inline long sys_raw(long nr, long a, long b, long c, long d, long e, long
 #endif
 
 #ifdef PINFOLD_FAULTS
-long sys_faulty(long nr, long a, long b, long c, long d, long e, long f); /* sys/fault.c */
+long sys_faulty(long nr, long a, long b, long c, long d, long e, long f); /* tools/fault.c */
 #define sys_call6 sys_faulty
 #else
 #define sys_call6 sys_raw
