@@ -97,6 +97,13 @@ static inline int sys_stat_fd(int fd, unsigned mask, struct sys_stat *ret)
 {
     return sys_stat_at(fd, "", AT_EMPTY_PATH, mask, ret);
 }
+/* Whether `name` in `dir`, a link itself, is that object: nobody has put another in its place. */
+static inline bool sys_is_at(int dir, const char *name, const struct sys_stat *is)
+{
+    struct sys_stat st;
+    return sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0 && sys_same(&st, is) &&
+           (st.mode & S_IFMT) == (is->mode & S_IFMT);
+}
 /* statfs(2): f_type of file systems that count as layers of an overlay themselves. */
 enum { SYS_OVERLAYFS = 0x794c7630, SYS_ECRYPTFS = 0xf15f };
 /* Those in which a name has other spellings, at least in capitals. */

@@ -8,8 +8,7 @@ enum {
     SYS_LANDLOCK_REFER = 1 << 13,             /* ABI 2 */
     SYS_LANDLOCK_TRUNCATE = 1 << 14,          /* ABI 3 */
     SYS_LANDLOCK_IOCTL_DEV = 1 << 15,         /* ABI 5 */
-    SYS_LANDLOCK_SCOPE_ABSTRACT = 1,          /* ABI 6 */
-    SYS_LANDLOCK_SCOPE_SIGNAL = 2
+    SYS_LANDLOCK_SCOPE_SIGNAL = 2             /* ABI 6 */
 };
 
 struct sys_landlock_ruleset {

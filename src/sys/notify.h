@@ -36,17 +36,13 @@ SYS_CALL(int, sys_notify_valid, (int notify, uint64_t id), SYS_ioctl, notify, SE
 static inline int sys_notify_install(int notify, uint64_t id, int fd, unsigned fd_flags)
 {
     struct seccomp_notif_addfd give = {.id = id, .srcfd = (uint32_t)fd, .newfd_flags = fd_flags};
-    return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_ADDFD, &give, 0, 0, 0);
+    return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_ADDFD, &give);
 }
 /* Replaces the caller's descriptor `number` by `fd`. */
 static inline int sys_notify_replace(int notify, uint64_t id, int fd, int number, unsigned fd_flags)
 {
-    struct seccomp_notif_addfd give = {.id = id,
-                                       .flags = SECCOMP_ADDFD_FLAG_SETFD,
-                                       .srcfd = (uint32_t)fd,
-                                       .newfd = (uint32_t)number,
-                                       .newfd_flags = fd_flags};
-    return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_ADDFD, &give, 0, 0, 0);
+    struct seccomp_notif_addfd give = {id, SECCOMP_ADDFD_FLAG_SETFD, (uint32_t)fd, (uint32_t)number, fd_flags};
+    return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_ADDFD, &give);
 }
 SYS_CALL(int, sys_notify_flags, (int notify, uint64_t flags), SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_SET_FLAGS, flags)
 /* Returns bytes read, fewer if the rest is not mapped; -EFAULT if nothing is. */

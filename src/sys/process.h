@@ -194,15 +194,19 @@ SYS_CALL(int, sys_sigmask, (int how, uint64_t set), SYS_rt_sigprocmask, how, &se
 /* The same; *ret_old is the previous mask. */
 SYS_CALL(int, sys_sigmask_swap, (int how, uint64_t set, uint64_t *ret_old), SYS_rt_sigprocmask, how, &set, ret_old,
          sizeof set)
+/* `handler`: 0 SIG_DFL, 1 SIG_IGN; neither flags nor mask. */
+static inline int sys_signal_action(int signal, uint64_t handler)
+{
+    const uint64_t action[4] = {handler}; /* handler, flags, restorer, mask */
+    return (int)sys_call(SYS_rt_sigaction, signal, action, 0, sizeof(uint64_t));
+}
 static inline int sys_signal_ignore(int signal)
 {
-    const uint64_t ignore[4] = {1}; /* SIG_IGN */
-    return (int)sys_call(SYS_rt_sigaction, signal, ignore, 0, sizeof(uint64_t), 0, 0);
+    return sys_signal_action(signal, 1);
 }
 static inline int sys_signal_default(int signal)
 {
-    const uint64_t none[4] = {0}; /* handler, flags, restorer, mask: SIG_DFL */
-    return (int)sys_call(SYS_rt_sigaction, signal, none, 0, sizeof(uint64_t), 0, 0);
+    return sys_signal_action(signal, 0);
 }
 /* Joins a new, empty, anonymous session keyring. */
 SYS_CALL(int, sys_keyring_new, (void), SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */)
