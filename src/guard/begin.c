@@ -20,12 +20,9 @@
 /* Where the loader of the calling process begins, as the kernel told the process itself; 0: it has none, or that cannot be read. */
 static uint64_t loader_of(const struct guard_ask *ask, pid_t tid)
 {
-    char name[12 + sizeof "/auxv"], room[12];
+    char name[12 + sizeof "/auxv"];
     uint64_t pairs[2 * AUXV_MOST];
-    const char *digits = decimal(room, tid);
-    const size_t n = strlen(digits);
-    memcpy(name, digits, n);
-    memcpy(name + n, "/auxv", sizeof "/auxv");
+    put_text(put_number(name, (uint32_t)tid), "/auxv");
     auto_fd int fd = sys_openat(ask->host_proc, name, O_RDONLY | O_CLOEXEC, 0);
     const long got = fd < 0 ? fd : sys_read(fd, pairs, sizeof pairs);
     for (long i = 0; i + 1 < got / (long)sizeof *pairs; i += 2) {

@@ -51,51 +51,11 @@ static long serve_call(struct guard *g)
         return perform;
         GUARD_CALLS(X)
 #undef X
-    case SYS_bind:
-        return bind_call(g, (int)a[0], a[1], (uint32_t)a[2]);
-    case SYS_connect:
-        return connect_call(g, (int)a[0], a[1], (uint32_t)a[2]);
-    case SYS_socketpair:
-        return pair_call(g, (int)a[1], (int)a[2], a[3]);
-    case SYS_flock:
-        return flock_call(g, (int)a[0], (int)a[1]);
-    case SYS_mount:
-        return mount_call(g, a[0], a[1], a[2], a[3], a[4]);
-    case SYS_openat2:
-        return open_below_call(g, (int)a[0], a[1], a[2], a[3]);
-    case SYS_fsopen:
-        return fsopen_call(g, a[0], (unsigned)a[1]);
-    case SYS_clone:
-    case SYS_unshare:
-        return deny_namespace(g);
-    case SYS_umask:
-        target_mask_set(g, (uint32_t)a[0]);
-        return CONTINUE;
-    case SYS_prlimit64:
-    case SYS_sched_setaffinity:
-    case SYS_sched_setattr:
-    case SYS_sched_setparam:
-    case SYS_sched_setscheduler:
-    case SYS_setpriority:
-    case SYS_ioprio_set:
-        return peer_call(g);
-        /* Where reads are judged, besides opens. */
-#if defined __x86_64__
-    case SYS_readlink:
-        return readlink_call(g, AT_FDCWD, a[0], a[1], (int)a[2]);
-#endif
-    case SYS_readlinkat:
-        return readlink_call(g, (int)a[0], a[1], a[2], (int)a[3]);
-    case SYS_getxattr:
-    case SYS_lgetxattr:
-        return getxattr_call(g, g->n.data.nr == SYS_getxattr, a[0], a[1], a[2], a[3]);
-    case SYS_listxattr:
-    case SYS_llistxattr:
-        return listxattr_call(g, g->n.data.nr == SYS_listxattr, a[0], a[1], a[2]);
-    case SYS_inotify_add_watch:
-        return inotify_call(g, (int)a[0], a[1], (uint32_t)a[2]);
-    case SYS_ptrace:
-        return ptrace_call(g, (long)a[0], (pid_t)a[1]);
+#define X(call, perform)                                                                                               \
+    case SYS_##call:                                                                                                   \
+        return perform;
+        GUARD_OTHER_CALLS(X)
+#undef X
     default:
         return -ENOSYS;
     }
@@ -406,7 +366,7 @@ static int guard_end(struct guard *g)
     /* A worker died: closing the listener makes every call fail, and pid 1 ends with us. */
     g->notify = close_fd(g->notify);
     if (sys_poll_ms(&p, 1, 0) == 0)
-        (void)sys_pidfd_signal(g->init_pidfd, SIGKILL);
+        (void)sys_pidfd_kill(g->init_pidfd, SIGKILL);
     int no = guard_end_of_init(g->init_pidfd);
     for (size_t i = 0; i < WORKERS_MAX; i++)
         if (s->pids[i])

@@ -505,7 +505,8 @@ void table_unlock(struct shared *s);
 int descriptor_install(struct guard *g, int fd, unsigned fd_flags);
 void install_next(struct guard *g);  /* a call begins */
 void install_leave(struct guard *g); /* this worker may run on all its processors again */
-uint64_t now_ms(void);
+uint64_t now_ms(void);               /* names_lock.c: coarse, and takes half the time */
+uint64_t exact_ns(void);
 
 /*
  * hold.c: locks the directories that a rule with several components depends on, so that no other box changes them
@@ -529,6 +530,10 @@ void holds_forget(struct guard *g); /* in a child: the locks are its parent's */
 /* verdict.c: 0, or -EACCES with the denial reported */
 /* The rule that guards `path` now: in mode "existing" what is new is free. *ret_end: of the guarded name. */
 const struct rule *verdict_guarded(struct guard *g, struct str path, size_t *ret_end);
+/* Why nothing is changed at `path`, in a guarded name or a repository's own place; NULL: nothing says so. *ret_rule: or NULL;
+   *ret_config: it is a configuration or an index, judged by content. */
+const char *verdict_claimed(struct guard *g, struct str path, const struct rule **ret_rule, size_t *ret_end,
+                            bool *ret_config);
 /* For a path outside of all trees, with the event of it, the error of a mount; `fd` is the object, or the directory with the name. */
 int verdict_outside(struct guard *g, enum denial_action action, int fd, struct str path);
 int verdict_outside_at(struct guard *g, enum denial_action action, const struct place *p);
@@ -707,10 +712,26 @@ long unlink_call(struct guard *g, int dir, uint64_t path, int flags);
 int move_directory(struct guard *g, const struct place *from, const struct place *to, unsigned flags);
 long rename_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint64_t to, unsigned flags);
 long truncate_call(struct guard *g, uint64_t path, int64_t length);
-long chmod_call(struct guard *g, int dir, uint64_t path, unsigned mode, int flags);
-long fchmod_call(struct guard *g, int fd, unsigned mode);
-long chown_call(struct guard *g, int dir, uint64_t path, unsigned uid, unsigned gid, int flags);
-long fchown_call(struct guard *g, int fd, unsigned uid, unsigned gid);
+/* attribute.c: one change, by whatever call. */
+#define AS_IT_IS ((uint32_t)-1)
+struct wish {
+    uint32_t mode, uid, gid;
+};
+struct alteration {
+    enum changed { CHANGE_MODE, CHANGE_OWNER, CHANGE_TIMES, CHANGE_XATTR, CHANGE_NO_XATTR } what;
+    struct wish wish; /* mode, owner */
+    enum hardlink_change copy;
+    const struct timespec *times; /* NULL: now */
+    size_t n;                     /* of an attribute's value, in g->bytes; its name is in g->text[1] */
+    int flags;
+};
+#define NEW_MODE(m)                                                                                                    \
+    (&(const struct alteration){CHANGE_MODE, .wish = {(m)&07777, AS_IT_IS, AS_IT_IS}, .copy = HARDLINK_ATTRIBUTE})
+#define NEW_OWNER(u, group)                                                                                            \
+    (&(const struct alteration){CHANGE_OWNER, .wish = {AS_IT_IS, (u), (group)}, .copy = HARDLINK_ATTRIBUTE})
+/* With AT_EMPTY_PATH in `flags` an empty path is the descriptor `dir`. `by_path`: a descriptor with O_PATH is valid, too. */
+long change_at(struct guard *g, int dir, uint64_t path, int flags, const struct alteration *c);
+long change_fd(struct guard *g, int fd, const struct alteration *c, bool by_path);
 enum times { TIMES_SPEC, TIMES_VAL, TIMES_BUF };
 long times_call(struct guard *g, int dir, uint64_t path, uint64_t times, enum times form, int flags);
 long setxattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t name, uint64_t value, uint64_t n,
@@ -732,6 +753,8 @@ long open_below_call(struct guard *g, int dir, uint64_t path, uint64_t at, uint6
 long fsopen_call(struct guard *g, uint64_t type, unsigned flags);
 
 /* look.c: calls that read by name without opening */
+/* Finds g->object at g->from, and (`judged`) whether it may be read. Drop both if this returns 0. */
+int look_found(struct guard *g, int dir, const char *text, bool follow, bool judged);
 int link_text(struct guard *g, int dir, uint64_t path, char text[PATH_MAX]); /* the length */
 long readlink_call(struct guard *g, int dir, uint64_t path, uint64_t to, int room);
 long getxattr_call(struct guard *g, bool follow, uint64_t path, uint64_t name, uint64_t to, uint64_t room);

@@ -11,20 +11,12 @@
  * cuts that to the cpuset), so it follows a cpuset that grows. Only speed depends on this: whatever fails is left alone.
  */
 #include <string.h>
-#include <time.h>
 #include "guard/inside.h"
 
 #define INSTALLS_FIRST 16     /* a command that creates a few files does not pay for the look at our own processors */
 #define SLOW_NS        400000 /* longer than the call takes: others wait for this processor */
 #define INSTALLS_APART 64     /* for so many calls, then */
 #define STAYS          64     /* calls of this caller for which the worker stays: it may have moved meanwhile */
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static bool same_set(const struct sys_processor_set *a, const struct sys_processor_set *b)
 {
@@ -103,9 +95,9 @@ int descriptor_install(struct guard *g, int fd, unsigned fd_flags)
     struct sys_processor_set callers;
     if (!keep_here(g, &callers))
         return sys_notify_install(g->notify, g->n.id, fd, fd_flags);
-    const uint64_t from = now_ns();
+    const uint64_t from = exact_ns();
     const int no = sys_notify_install(g->notify, g->n.id, fd, fd_flags);
-    const bool slow = now_ns() - from > SLOW_NS;
+    const bool slow = exact_ns() - from > SLOW_NS;
     allow(g, (int)g->n.pid, &callers);
     if (slow)
         install_leave(g);

@@ -18,11 +18,21 @@
 #define LOCK_MS      20000
 #define END_MS       10000 /* once pid 1 has ended: what a command wrote last is still put in place (gitdir.c) */
 
-uint64_t now_ms(void)
+static uint64_t clock_ns(clockid_t which)
 {
     struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+    (void)clock_gettime(which, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+uint64_t exact_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t now_ms(void)
+{
+    return clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000;
 }
 
 /* `until`: 0 the first time. */

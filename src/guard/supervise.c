@@ -118,11 +118,9 @@ static const struct guard_handed *take(int fd)
     struct sys_stat st;
     if (sys_stat_fd(fd, SYS_STAT_BASIC, &st) < 0 || st.size < sizeof(struct guard_handed))
         return NULL;
-    long p = sys_call(SYS_mmap, 0, st.size, 1 /* read */, 2 /* private */, fd, 0);
-    if (p < 0 && p > -4096)
-        return NULL;
-    const struct guard_handed *h = (const void *)p; // NOLINT(performance-no-int-to-ptr)
-    return memcmp(h->mark, handed_mark, sizeof handed_mark) == 0 && st.size - sizeof *h == h->plan_bytes ? h : NULL;
+    const struct guard_handed *h = sys_map(st.size, PROT_READ, MAP_PRIVATE, fd);
+    return h && memcmp(h->mark, handed_mark, sizeof handed_mark) == 0 && st.size - sizeof *h == h->plan_bytes ? h
+                                                                                                              : NULL;
 }
 
 void guard_main(int argc, char **argv, const char *name)

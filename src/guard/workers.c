@@ -136,7 +136,6 @@ void workers_apart(struct guard *g)
         worker_hand_on(g);
 }
 
-/* Calls queue up: let another processor take the next one. */
 void workers_share(struct guard *g)
 {
     if (!g->parallel || !g->leader)

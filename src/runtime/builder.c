@@ -86,17 +86,23 @@ int builder_map_ids(const struct builder *b, uint32_t uid, uint32_t gid)
     return map_ids(b->plan->uid, b->plan->gid, uid, gid);
 }
 
+int send_files(int to, const char *const *names, int n)
+{
+    int e = 0;
+    for (int i = 0; e >= 0 && i < n; i++) {
+        own_fd int fd = sys_openat(AT_FDCWD, names[i], O_RDONLY | O_CLOEXEC, 0);
+        e = fd < 0 ? fd : (int)sys_send_fd(to, "", 1, fd, 0);
+    }
+    return e < 0 ? e : 0;
+}
+
 /* The process of the published ports (supervisor/network/publish.c) enters the network namespace and the user's that owns it. */
 static int give_namespaces(const struct builder *b)
 {
     static const char *const names[] = {"/proc/self/ns/user", "/proc/self/ns/net"};
-    int e = 0;
-    for (int i = 0; e >= 0 && i < 2 && b->publish >= 0; i++) {
-        own_fd int fd = sys_openat(AT_FDCWD, names[i], O_RDONLY | O_CLOEXEC, 0);
-        e = fd < 0 ? fd : (int)sys_send_fd(b->publish, "", 1, fd, 0);
-    }
+    int e = b->publish < 0 ? 0 : send_files(b->publish, names, 2);
     sys_shut(b->publish);
-    return e < 0 ? e : 0;
+    return e;
 }
 
 /*

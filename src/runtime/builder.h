@@ -57,6 +57,8 @@ struct builder_end {
 void builder_begin(struct builder *b, const struct plan_image *plan, int *slots);
 _Noreturn void builder_give_up(const struct builder *b, uint32_t where, int e);
 int builder_forget(struct builder *b);
+/* Opens these files for reading, and sends each in a message of its own; 0 or -errno. */
+int send_files(int to, const char *const *names, int n);
 /* Maps one uid and gid in the process's own user namespace: `inside_uid` is `uid` outside (user_namespaces(7)). */
 int map_ids(uint32_t inside_uid, uint32_t inside_gid, uint32_t uid, uint32_t gid);
 /* Maps the caller's ids to those of the plan. */

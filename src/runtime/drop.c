@@ -8,10 +8,7 @@
 #include "runtime/filter.h"
 #include "runtime/runner.h"
 #include "sys/caps.h"
-
-#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
-#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1ul << 5) /* Linux 5.19 */
-#endif
+#include "sys/notify.h"
 
 int step_no_caps(struct runner *r, const struct step *s)
 {

@@ -5,16 +5,15 @@
  */
 #include <sched.h>
 
+#include "base/str.h"
 #include "runtime/command.h"
 #include "sys/landlock.h"
 
 static const char *path_of(const char *const *envp)
 {
-    for (; *envp; envp++) {
-        const char *e = *envp;
-        if (e[0] == 'P' && e[1] == 'A' && e[2] == 'T' && e[3] == 'H' && e[4] == '=')
-            return e + 5;
-    }
+    for (; *envp; envp++)
+        if (str_starts(str_of(*envp), STR("PATH=")))
+            return *envp + 5;
     return "/usr/local/bin:/usr/bin:/bin";
 }
 

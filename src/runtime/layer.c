@@ -320,17 +320,11 @@ int step_layer(struct runner *r, const struct step *s)
 /* Opens the directory `path` below `dir`, creating what is missing. */
 static int make_path(int dir, const char *path)
 {
-    char name[256];
+    char name[NAME_BYTES];
     own_fd int at = sys_fcntl(dir, F_DUPFD_CLOEXEC, 0);
     while (at >= 0 && *path) {
-        size_t n = 0;
-        for (; path[n] && path[n] != '/'; n++) {
-            if (n + 1 >= sizeof name)
-                return -ENAMETOOLONG;
-            name[n] = path[n];
-        }
-        name[n] = 0;
-        path += n + (path[n] == '/');
+        if (!component(&path, name))
+            return -EINVAL;
         int e = sys_mkdirat(at, name, 0755);
         if (e < 0 && e != -EEXIST)
             return e;

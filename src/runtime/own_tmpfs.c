@@ -192,35 +192,29 @@ int step_tmpfs(struct runner *r, const struct step *s)
 }
 
 static const char *const nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
-static const struct {
-    const char *name, *target;
-} links[] = {{"fd", "/proc/self/fd"},
-             {"stdin", "/proc/self/fd/0"},
-             {"stdout", "/proc/self/fd/1"},
-             {"stderr", "/proc/self/fd/2"},
-             {"ptmx", "pts/ptmx"}};
-enum { N_NODES = sizeof nodes / sizeof *nodes, N_LINKS = sizeof links / sizeof *links };
+static const char *const links[][2] = {{"fd", "/proc/self/fd"},
+                                       {"stdin", "/proc/self/fd/0"},
+                                       {"stdout", "/proc/self/fd/1"},
+                                       {"stderr", "/proc/self/fd/2"},
+                                       {"ptmx", "pts/ptmx"}};
+static const char *const dirs[] = {"pts", "shm", "mqueue"};
+enum {
+    N_NODES = sizeof nodes / sizeof *nodes,
+    N_LINKS = sizeof links / sizeof *links,
+    N_DIRS = sizeof dirs / sizeof *dirs
+};
 
 /* Creates the skeleton of /dev in the directory `dir` of the own tmpfs. */
 static int devices_make(int dir)
 {
-    for (int i = 0; i < N_NODES; i++) {
-        int e = sys_mknodat(dir, nodes[i], S_IFREG | 0666, 0);
-        if (e < 0)
-            return e;
-    }
-    for (int i = 0; i < N_LINKS; i++) {
-        int e = sys_symlinkat(links[i].target, dir, links[i].name);
-        if (e < 0)
-            return e;
-    }
-    static const char *const dirs[] = {"pts", "shm", "mqueue"};
-    for (int i = 0; i < 3; i++) {
-        int e = sys_mkdirat(dir, dirs[i], 0755);
-        if (e < 0)
-            return e;
-    }
-    return 0;
+    int e = 0;
+    for (int i = 0; e == 0 && i < N_NODES; i++)
+        e = sys_mknodat(dir, nodes[i], S_IFREG | 0666, 0);
+    for (int i = 0; e == 0 && i < N_LINKS; i++)
+        e = sys_symlinkat(links[i][1], dir, links[i][0]);
+    for (int i = 0; e == 0 && i < N_DIRS; i++)
+        e = sys_mkdirat(dir, dirs[i], 0755);
+    return e;
 }
 
 static const struct sys_mount_attr usable = {.set = SYS_MOUNT_RDONLY | SYS_MOUNT_NOSUID, .clear = SYS_MOUNT_NODEV};

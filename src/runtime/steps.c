@@ -325,21 +325,19 @@ static int step_own(struct runner *r, const struct step *s)
 
 static int step_proc(struct runner *r, const struct step *s)
 {
-    static const char *const none[] = {NULL};
-    return fresh(r, s, "proc", none, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC);
+    return fresh(r, s, "proc", (const char *const[]){NULL}, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC);
 }
 
 static int step_devpts(struct runner *r, const struct step *s)
 {
     /* No gid=: the tty group is not mapped in the box, so a slave belongs to its opener. */
-    static const char *const options[] = {"newinstance", "", "ptmxmode", "0666", "mode", "0620", NULL};
-    return fresh(r, s, "devpts", options + 2, SYS_MOUNT_NOSUID | SYS_MOUNT_NOEXEC);
+    static const char *const options[] = {"ptmxmode", "0666", "mode", "0620", NULL};
+    return fresh(r, s, "devpts", options, SYS_MOUNT_NOSUID | SYS_MOUNT_NOEXEC);
 }
 
 static int step_mqueue(struct runner *r, const struct step *s)
 {
-    static const char *const none[] = {NULL};
-    return fresh(r, s, "mqueue", none, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC);
+    return fresh(r, s, "mqueue", (const char *const[]){NULL}, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC);
 }
 
 /*

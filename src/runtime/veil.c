@@ -23,7 +23,6 @@
 #include "runtime/kept_masks.h"
 #include "base/str.h"
 
-enum { NAME_BYTES = 256 };
 #define UNREADABLE(e) ((e) == -EACCES)
 /*
  * What is mounted there answers nobody any more (a FUSE program that has ended, a server that has forgotten it). Nothing in it can be
@@ -32,8 +31,7 @@ enum { NAME_BYTES = 256 };
 #define DEAD(e)      ((e) == -ENOTCONN || (e) == -ECONNABORTED || (e) == -ESTALE || (e) == -EIO || (e) == -EHOSTDOWN)
 #define NOT_THERE(e) ((e) == -ENOENT || (e) == -ENOTDIR || (e) == -ELOOP)
 
-/* Cuts the first component off *path into `name`; false if there is none or it is not a plain name. */
-static bool component(const char **path, char name[NAME_BYTES])
+bool component(const char **path, char name[NAME_BYTES])
 {
     const char *p = *path;
     size_t n = 0;

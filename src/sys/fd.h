@@ -23,31 +23,13 @@ static inline int sys_taken(int *fd)
     *fd = -1;
     return taken;
 }
-static inline int sys_close_range(unsigned first, unsigned last)
-{
-    return (int)sys_call(SYS_close_range, first, last, 0, 0, 0, 0);
-}
+SYS_CALL(int, sys_close_range, (unsigned first, unsigned last), SYS_close_range, first, last)
 /* faccessat(2) of `name` in `dir`, with the real ids and their capabilities; `what`: 4 read, 2 write, 1 search. */
-static inline int sys_may(int dir, const char *name, int what)
-{
-    return (int)sys_call(SYS_faccessat, dir, name, what, 0, 0, 0);
-}
-static inline int sys_dup3(int from, int to, int flags)
-{
-    return (int)sys_call(SYS_dup3, from, to, flags, 0, 0, 0);
-}
-static inline int sys_pipe(int ret[2], int flags)
-{
-    return (int)sys_call(SYS_pipe2, ret, flags, 0, 0, 0, 0);
-}
-static inline int64_t sys_lseek(int fd, int64_t at, int whence)
-{
-    return sys_call(SYS_lseek, fd, at, whence, 0, 0, 0);
-}
-static inline int sys_ioctl(int fd, unsigned long what, void *arg)
-{
-    return (int)sys_call(SYS_ioctl, fd, what, arg, 0, 0, 0);
-}
+SYS_CALL(int, sys_may, (int dir, const char *name, int what), SYS_faccessat, dir, name, what)
+SYS_CALL(int, sys_dup3, (int from, int to, int flags), SYS_dup3, from, to, flags)
+SYS_CALL(int, sys_pipe, (int ret[2], int flags), SYS_pipe2, ret, flags)
+SYS_CALL(int64_t, sys_lseek, (int fd, int64_t at, int whence), SYS_lseek, fd, at, whence)
+SYS_CALL(int, sys_ioctl, (int fd, unsigned long what, void *arg), SYS_ioctl, fd, what, arg)
 
 /* The beginning of a text of the kernel's, with a NUL: "" where it cannot be read. The length, or -errno. */
 static inline long sys_read_text(int dir, const char *path, char *text, size_t room)

@@ -8,8 +8,7 @@ enum {
     SYS_LANDLOCK_REFER = 1 << 13,             /* ABI 2 */
     SYS_LANDLOCK_TRUNCATE = 1 << 14,          /* ABI 3 */
     SYS_LANDLOCK_IOCTL_DEV = 1 << 15,         /* ABI 5 */
-    SYS_LANDLOCK_SCOPE_ABSTRACT = 1,          /* ABI 6 */
-    SYS_LANDLOCK_SCOPE_SIGNAL = 2
+    SYS_LANDLOCK_SCOPE_SIGNAL = 2             /* ABI 6 */
 };
 
 struct sys_landlock_ruleset {
@@ -21,20 +20,9 @@ struct sys_landlock_path {
 } __attribute__((packed));
 
 /* The ABI version (0 or higher), or -ENOSYS or -EOPNOTSUPP (compiled in but disabled at boot). */
-static inline int sys_landlock_abi(void)
-{
-    return (int)sys_call(SYS_landlock_create_ruleset, 0, 0, 1, 0, 0, 0);
-}
+SYS_CALL(int, sys_landlock_abi, (void), SYS_landlock_create_ruleset, 0, 0, 1)
 /* Kernels that do not know the later members accept them if they are zero. */
-static inline int sys_landlock_create(const struct sys_landlock_ruleset *r)
-{
-    return (int)sys_call(SYS_landlock_create_ruleset, r, sizeof *r, 0, 0, 0, 0);
-}
-static inline int sys_landlock_allow(int ruleset, const struct sys_landlock_path *rule)
-{
-    return (int)sys_call(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, rule, 0, 0, 0);
-}
-static inline int sys_landlock_restrict(int ruleset)
-{
-    return (int)sys_call(SYS_landlock_restrict_self, ruleset, 0, 0, 0, 0, 0);
-}
+SYS_CALL(int, sys_landlock_create, (const struct sys_landlock_ruleset *r), SYS_landlock_create_ruleset, r, sizeof *r)
+SYS_CALL(int, sys_landlock_allow, (int ruleset, const struct sys_landlock_path *rule), SYS_landlock_add_rule, ruleset,
+         LANDLOCK_RULE_PATH_BENEATH, rule)
+SYS_CALL(int, sys_landlock_restrict, (int ruleset), SYS_landlock_restrict_self, ruleset)

@@ -32,26 +32,14 @@ struct sys_mount_attr {
     uint64_t set, clear, propagation, userns;
 };
 
-static inline int sys_open_tree(int dir, const char *path, unsigned flags)
-{
-    return (int)sys_call(SYS_open_tree, dir, path, flags, 0, 0, 0);
-}
-static inline int sys_move_mount(int from, const char *from_path, int to, const char *to_path, unsigned flags)
-{
-    return (int)sys_call(SYS_move_mount, from, from_path, to, to_path, flags, 0);
-}
-static inline int sys_mount_setattr(int dir, const char *path, unsigned flags, const struct sys_mount_attr *attr)
-{
-    return (int)sys_call(SYS_mount_setattr, dir, path, flags, attr, sizeof *attr, 0);
-}
-static inline int sys_fsopen(const char *type)
-{
-    return (int)sys_call(SYS_fsopen, type, 1 /* FSOPEN_CLOEXEC */, 0, 0, 0, 0);
-}
-static inline int sys_fsconfig(int fs, unsigned what, const char *key, const void *value, int aux)
-{
-    return (int)sys_call(SYS_fsconfig, fs, what, key, value, aux, 0);
-}
+SYS_CALL(int, sys_open_tree, (int dir, const char *path, unsigned flags), SYS_open_tree, dir, path, flags)
+SYS_CALL(int, sys_move_mount, (int from, const char *from_path, int to, const char *to_path, unsigned flags),
+         SYS_move_mount, from, from_path, to, to_path, flags)
+SYS_CALL(int, sys_mount_setattr, (int dir, const char *path, unsigned flags, const struct sys_mount_attr *attr),
+         SYS_mount_setattr, dir, path, flags, attr, sizeof *attr)
+SYS_CALL(int, sys_fsopen, (const char *type), SYS_fsopen, type, 1 /* FSOPEN_CLOEXEC */)
+SYS_CALL(int, sys_fsconfig, (int fs, unsigned what, const char *key, const void *value, int aux), SYS_fsconfig, fs,
+         what, key, value, aux)
 /* Whether overlayfs takes no layer by this descriptor, but by its path in /proc. It takes none before Linux 6.13 (before
    6.5: EOPNOTSUPP), and none that only names (O_PATH: EBADF) before 6.15. All that is found before the context is changed. */
 static inline bool sys_layer_by_path(int e)
@@ -59,15 +47,6 @@ static inline bool sys_layer_by_path(int e)
     return e == -EINVAL || e == -EBADF || e == -EOPNOTSUPP;
 }
 /* `attributes`: SYS_MOUNT_*. The mount is detached until sys_move_mount(). */
-static inline int sys_fsmount(int fs, unsigned attributes)
-{
-    return (int)sys_call(SYS_fsmount, fs, 1 /* FSMOUNT_CLOEXEC */, attributes, 0, 0, 0);
-}
-static inline int sys_pivot_root(const char *new_root, const char *put_old)
-{
-    return (int)sys_call(SYS_pivot_root, new_root, put_old, 0, 0, 0, 0);
-}
-static inline int sys_umount(const char *path, int flags)
-{
-    return (int)sys_call(SYS_umount2, path, flags, 0, 0, 0, 0);
-}
+SYS_CALL(int, sys_fsmount, (int fs, unsigned attributes), SYS_fsmount, fs, 1 /* FSMOUNT_CLOEXEC */, attributes)
+SYS_CALL(int, sys_pivot_root, (const char *new_root, const char *put_old), SYS_pivot_root, new_root, put_old)
+SYS_CALL(int, sys_umount, (const char *path, int flags), SYS_umount2, path, flags)

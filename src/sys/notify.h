@@ -23,10 +23,7 @@
 #endif
 
 /* `n` must be zeroed. -ENOENT: the caller died meanwhile; -EINTR: a signal. */
-static inline int sys_notify_receive(int notify, struct seccomp_notif *n)
-{
-    return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_RECV, n, 0, 0, 0);
-}
+SYS_CALL(int, sys_notify_receive, (int notify, struct seccomp_notif *n), SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_RECV, n)
 /* -ENOENT: the caller no longer waits for this answer. */
 static inline int sys_notify_answer(int notify, uint64_t id, int64_t value, int error, unsigned flags)
 {
@@ -34,41 +31,24 @@ static inline int sys_notify_answer(int notify, uint64_t id, int64_t value, int 
     return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_SEND, &answer, 0, 0, 0);
 }
 /* 0 while the caller still waits: then what was read from its memory was really its own. */
-static inline int sys_notify_valid(int notify, uint64_t id)
-{
-    return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_ID_VALID, &id, 0, 0, 0);
-}
+SYS_CALL(int, sys_notify_valid, (int notify, uint64_t id), SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_ID_VALID, &id)
 /* Installs `fd` as the caller's lowest free descriptor and returns its number; the caller still waits. */
 static inline int sys_notify_install(int notify, uint64_t id, int fd, unsigned fd_flags)
 {
     struct seccomp_notif_addfd give = {.id = id, .srcfd = (uint32_t)fd, .newfd_flags = fd_flags};
-    return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_ADDFD, &give, 0, 0, 0);
+    return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_ADDFD, &give);
 }
 /* Replaces the caller's descriptor `number` by `fd`. */
 static inline int sys_notify_replace(int notify, uint64_t id, int fd, int number, unsigned fd_flags)
 {
-    struct seccomp_notif_addfd give = {.id = id,
-                                       .flags = SECCOMP_ADDFD_FLAG_SETFD,
-                                       .srcfd = (uint32_t)fd,
-                                       .newfd = (uint32_t)number,
-                                       .newfd_flags = fd_flags};
-    return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_ADDFD, &give, 0, 0, 0);
+    struct seccomp_notif_addfd give = {id, SECCOMP_ADDFD_FLAG_SETFD, (uint32_t)fd, (uint32_t)number, fd_flags};
+    return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_ADDFD, &give);
 }
-static inline int sys_notify_flags(int notify, uint64_t flags)
-{
-    return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_SET_FLAGS, flags, 0, 0, 0);
-}
+SYS_CALL(int, sys_notify_flags, (int notify, uint64_t flags), SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_SET_FLAGS, flags)
 /* Returns bytes read, fewer if the rest is not mapped; -EFAULT if nothing is. */
 static inline long sys_memory_read(pid_t pid, uint64_t at, void *bytes, size_t n)
 {
     struct iovec here = {bytes, n}, there = {(void *)(uintptr_t)at, n}; // NOLINT: an address of another process
     return sys_call(SYS_process_vm_readv, pid, &here, 1, &there, 1, 0);
 }
-static inline int sys_pidfd_getfd(int pidfd, int fd)
-{
-    return (int)sys_call(SYS_pidfd_getfd, pidfd, fd, 0, 0, 0, 0);
-}
-static inline int sys_pidfd_signal(int pidfd, int signal)
-{
-    return (int)sys_call(SYS_pidfd_send_signal, pidfd, signal, 0, 0, 0, 0);
-}
+SYS_CALL(int, sys_pidfd_getfd, (int pidfd, int fd), SYS_pidfd_getfd, pidfd, fd)

@@ -37,18 +37,10 @@ static inline int sys_poll_ms(struct pollfd *fds, unsigned n, int ms)
 }
 
 /* Waits without a limit while exactly the signals of `mask` are blocked; bit n - 1 is signal n. */
-static inline int sys_poll_masked(struct pollfd *fds, unsigned n, uint64_t mask)
-{
-    return (int)sys_call(SYS_ppoll, fds, n, NULL, &mask, SYS_SIGSET_BYTES, 0);
-}
+SYS_CALL(int, sys_poll_masked, (struct pollfd * fds, unsigned n, uint64_t mask), SYS_ppoll, fds, n, NULL, &mask,
+         SYS_SIGSET_BYTES)
 
 /* A descriptor from which signals of `set` are read as struct signalfd_siginfo, or -errno. signalfd(2). */
-static inline int sys_signalfd(const sigset_t *set, int flags)
-{
-    return (int)sys_call(SYS_signalfd4, -1, set, SYS_SIGSET_BYTES, flags, 0, 0);
-}
+SYS_CALL(int, sys_signalfd, (const sigset_t *set, int flags), SYS_signalfd4, -1, set, SYS_SIGSET_BYTES, flags)
 
-static inline int sys_eventfd(unsigned start, int flags)
-{
-    return (int)sys_call(SYS_eventfd2, start, flags, 0, 0, 0, 0);
-}
+SYS_CALL(int, sys_eventfd, (unsigned start, int flags), SYS_eventfd2, start, flags)

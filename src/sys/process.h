@@ -7,6 +7,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -156,118 +157,59 @@ static inline _Noreturn void sys_exit(int status)
         (void)sys_raw(SYS_exit_group, status, 0, 0, 0, 0, 0);
 }
 /* execveat(2) of the program that `fd` (possibly O_PATH) is. */
-static inline int sys_exec_fd(int fd, const char *const *argv, const char *const *envp)
-{
-    return (int)sys_call(SYS_execveat, fd, "", argv, envp, 0x1000 /* AT_EMPTY_PATH */, 0);
-}
-static inline int sys_execve(const char *path, const char *const *argv, const char *const *envp)
-{
-    return (int)sys_call(SYS_execve, path, argv, envp, 0, 0, 0);
-}
-static inline int sys_wait4(int pid, int *ret_status, int flags, struct rusage *ret_usage)
-{
-    return (int)sys_call(SYS_wait4, pid, ret_status, flags, ret_usage, 0, 0);
-}
-static inline int sys_waitid(int kind, int id, siginfo_t *ret, int flags)
-{
-    return (int)sys_call(SYS_waitid, kind, id, ret, flags, 0, 0);
-}
-static inline int sys_kill(int pid, int signal)
-{
-    return (int)sys_call(SYS_kill, pid, signal, 0, 0, 0, 0);
-}
+SYS_CALL(int, sys_exec_fd, (int fd, const char *const *argv, const char *const *envp), SYS_execveat, fd, "", argv, envp,
+         0x1000 /* AT_EMPTY_PATH */)
+SYS_CALL(int, sys_execve, (const char *path, const char *const *argv, const char *const *envp), SYS_execve, path, argv,
+         envp)
+SYS_CALL(int, sys_wait4, (int pid, int *ret_status, int flags, struct rusage *ret_usage), SYS_wait4, pid, ret_status,
+         flags, ret_usage)
+SYS_CALL(int, sys_waitid, (int kind, int id, siginfo_t *ret, int flags), SYS_waitid, kind, id, ret, flags)
+SYS_CALL(int, sys_kill, (int pid, int signal), SYS_kill, pid, signal)
 /* A descriptor that becomes readable when process `pid` ends, or -errno. pidfd_open(2). */
-static inline int sys_pidfd_open(int pid, unsigned flags)
-{
-    return (int)sys_call(SYS_pidfd_open, pid, flags, 0, 0, 0, 0);
-}
-static inline int sys_pidfd_kill(int pidfd, int signal)
-{
-    return (int)sys_call(SYS_pidfd_send_signal, pidfd, signal, 0, 0, 0, 0);
-}
-static inline int sys_getpid(void)
-{
-    return (int)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-}
-static inline uint32_t sys_geteuid(void)
-{
-    return (uint32_t)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
-}
-static inline int sys_getppid(void)
-{
-    return (int)sys_call(SYS_getppid, 0, 0, 0, 0, 0, 0);
-}
-static inline int sys_setsid(void)
-{
-    return (int)sys_call(SYS_setsid, 0, 0, 0, 0, 0, 0);
-}
-static inline int sys_setpgid(int pid, int group)
-{
-    return (int)sys_call(SYS_setpgid, pid, group, 0, 0, 0, 0);
-}
-static inline int sys_prctl(int what, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
-{
-    return (int)sys_call(SYS_prctl, what, a, b, c, d, 0);
-}
-static inline int sys_chdir(const char *path)
-{
-    return (int)sys_call(SYS_chdir, path, 0, 0, 0, 0, 0);
-}
-static inline int sys_fchdir(int dir)
-{
-    return (int)sys_call(SYS_fchdir, dir, 0, 0, 0, 0, 0);
-}
+SYS_CALL(int, sys_pidfd_open, (int pid, unsigned flags), SYS_pidfd_open, pid, flags)
+SYS_CALL(int, sys_pidfd_kill, (int pidfd, int signal), SYS_pidfd_send_signal, pidfd, signal)
+SYS_CALL(int, sys_getpid, (void), SYS_getpid)
+SYS_CALL(uint32_t, sys_geteuid, (void), SYS_geteuid)
+SYS_CALL(int, sys_getppid, (void), SYS_getppid)
+SYS_CALL(int, sys_setsid, (void), SYS_setsid)
+SYS_CALL(int, sys_setpgid, (int pid, int group), SYS_setpgid, pid, group)
+SYS_CALL(int, sys_prctl, (int what, unsigned long a, unsigned long b, unsigned long c, unsigned long d), SYS_prctl,
+         what, a, b, c, d)
+SYS_CALL(int, sys_chdir, (const char *path), SYS_chdir, path)
+SYS_CALL(int, sys_fchdir, (int dir), SYS_fchdir, dir)
 /* The length of the path with its NUL. "(unreachable)/..." if it does not lead from our root: see getcwd(2). */
-static inline long sys_getcwd(char *path, size_t n)
-{
-    return sys_call(SYS_getcwd, path, n, 0, 0, 0, 0);
-}
-static inline int sys_unshare(unsigned long flags)
-{
-    return (int)sys_call(SYS_unshare, flags, 0, 0, 0, 0, 0);
-}
+SYS_CALL(long, sys_getcwd, (char *path, size_t n), SYS_getcwd, path, n)
+SYS_CALL(int, sys_unshare, (unsigned long flags), SYS_unshare, flags)
 /* setns(2): enters the namespace of a descriptor, which must be one of `kinds` (CLONE_NEW*). */
-static inline int sys_setns(int fd, unsigned long kinds)
-{
-    return (int)sys_call(SYS_setns, fd, kinds, 0, 0, 0, 0);
-}
-static inline int sys_sethostname(const char *name, size_t n)
-{
-    return (int)sys_call(SYS_sethostname, name, n, 0, 0, 0, 0);
-}
+SYS_CALL(int, sys_setns, (int fd, unsigned long kinds), SYS_setns, fd, kinds)
+SYS_CALL(int, sys_sethostname, (const char *name, size_t n), SYS_sethostname, name, n)
 struct sys_rlimit {
     uint64_t soft, hard;
 };
-static inline int sys_prlimit(int what, const struct sys_rlimit *set, struct sys_rlimit *ret_old)
-{
-    return (int)sys_call(SYS_prlimit64, 0, what, set, ret_old, 0, 0);
-}
+SYS_CALL(int, sys_prlimit, (int what, const struct sys_rlimit *set, struct sys_rlimit *ret_old), SYS_prlimit64, 0, what,
+         set, ret_old)
 /* Signal sets as the kernel has them: bit n - 1 is signal n. */
 #define SYS_SIGNAL_BIT(n) (1ull << ((n)-1))
-static inline int sys_sigmask(int how, uint64_t set)
-{
-    return (int)sys_call(SYS_rt_sigprocmask, how, &set, 0, sizeof set, 0, 0);
-}
+SYS_CALL(int, sys_sigmask, (int how, uint64_t set), SYS_rt_sigprocmask, how, &set, 0, sizeof set)
 /* The same; *ret_old is the previous mask. */
-static inline int sys_sigmask_swap(int how, uint64_t set, uint64_t *ret_old)
+SYS_CALL(int, sys_sigmask_swap, (int how, uint64_t set, uint64_t *ret_old), SYS_rt_sigprocmask, how, &set, ret_old,
+         sizeof set)
+/* `handler`: 0 SIG_DFL, 1 SIG_IGN; neither flags nor mask. */
+static inline int sys_signal_action(int signal, uint64_t handler)
 {
-    return (int)sys_call(SYS_rt_sigprocmask, how, &set, ret_old, sizeof set, 0, 0);
+    const uint64_t action[4] = {handler}; /* handler, flags, restorer, mask */
+    return (int)sys_call(SYS_rt_sigaction, signal, action, 0, sizeof(uint64_t));
 }
 static inline int sys_signal_ignore(int signal)
 {
-    const uint64_t ignore[4] = {1}; /* SIG_IGN */
-    return (int)sys_call(SYS_rt_sigaction, signal, ignore, 0, sizeof(uint64_t), 0, 0);
+    return sys_signal_action(signal, 1);
 }
 static inline int sys_signal_default(int signal)
 {
-    const uint64_t none[4] = {0}; /* handler, flags, restorer, mask: SIG_DFL */
-    return (int)sys_call(SYS_rt_sigaction, signal, none, 0, sizeof(uint64_t), 0, 0);
+    return sys_signal_action(signal, 0);
 }
 /* Joins a new, empty, anonymous session keyring. */
-static inline int sys_keyring_new(void)
-{
-    return (int)sys_call(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, 0, 0, 0, 0, 0);
-}
+SYS_CALL(int, sys_keyring_new, (void), SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */)
 /* Returns the listener's descriptor with SECCOMP_FILTER_FLAG_NEW_LISTENER, otherwise 0. */
 static inline int sys_seccomp_filter(const struct sock_filter *code, unsigned short n, unsigned long flags)
 {
@@ -300,10 +242,8 @@ static inline int sys_processors_allowed(int tid, struct sys_processor_set *ret)
     return got < 0 ? (int)got : 0;
 }
 /* sched_setaffinity(2). */
-static inline int sys_processors_allow(int tid, const struct sys_processor_set *set)
-{
-    return (int)sys_call(SYS_sched_setaffinity, tid, set->bytes, set->bits, 0, 0, 0);
-}
+SYS_CALL(int, sys_processors_allow, (int tid, const struct sys_processor_set *set), SYS_sched_setaffinity, tid,
+         set->bytes, set->bits)
 /* The one on which this thread runs, or -errno. getcpu(2). */
 static inline int sys_processor(void)
 {
@@ -311,22 +251,21 @@ static inline int sys_processor(void)
     const long e = sys_call(SYS_getcpu, &cpu, 0, 0, 0, 0, 0);
     return e < 0 ? (int)e : (int)cpu;
 }
+/* mmap(2) of `n` bytes; NULL where it fails. */
+static inline void *sys_map(size_t n, int access, int flags, int fd)
+{
+    long p = sys_call(SYS_mmap, 0, n, access, flags, fd);
+    return p < 0 && p > -4096 ? 0 : (void *)p; /* NOLINT(performance-no-int-to-ptr) */
+}
 /* New zeroed memory of `n` bytes, shared with child processes, or NULL. */
 static inline void *sys_pages_shared(size_t n)
 {
-    long p = sys_call(SYS_mmap, 0, n, 3 /* read, write */, 0x21 /* shared, anonymous */, -1, 0);
-    return p < 0 && p > -4096 ? 0 : (void *)p; /* NOLINT(performance-no-int-to-ptr) */
+    return sys_map(n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
 }
 /* Memory with a descriptor (memfd_create(2)), close-on-exec. */
-static inline int sys_memory(const char *name)
-{
-    return (int)sys_call(SYS_memfd_create, name, 1 /* MFD_CLOEXEC */, 0, 0, 0, 0);
-}
+SYS_CALL(int, sys_memory, (const char *name), SYS_memfd_create, name, 1 /* MFD_CLOEXEC */)
 /* The same, for memory that will be sealed (fcntl(2), F_ADD_SEALS). */
-static inline int sys_memory_sealable(const char *name)
-{
-    return (int)sys_call(SYS_memfd_create, name, 3 /* MFD_CLOEXEC, MFD_ALLOW_SEALING */, 0, 0, 0, 0);
-}
+SYS_CALL(int, sys_memory_sealable, (const char *name), SYS_memfd_create, name, 3 /* MFD_CLOEXEC, MFD_ALLOW_SEALING */)
 /* Has all pages of this memory made at once, which costs a fraction of a page fault each (madvise(2), Linux 5.14). */
 static inline void sys_populate(void *at, size_t n)
 {
@@ -347,6 +286,5 @@ static inline void sys_unmap(const void *at, size_t n)
 /* New zeroed private memory of `n` bytes, or NULL. */
 static inline void *sys_pages(size_t n)
 {
-    long p = sys_call(SYS_mmap, 0, n, 3 /* read, write */, 0x22 /* private, anonymous */, -1, 0);
-    return p < 0 && p > -4096 ? 0 : (void *)p; /* NOLINT(performance-no-int-to-ptr) */
+    return sys_map(n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 }

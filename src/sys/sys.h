@@ -40,11 +40,19 @@ static inline long sys_raw(long nr, long a, long b, long c, long d, long e, long
 #endif
 
 #ifdef PINFOLD_FAULTS
-long sys_faulty(long nr, long a, long b, long c, long d, long e, long f); /* sys/fault.c */
+long sys_faulty(long nr, long a, long b, long c, long d, long e, long f); /* tools/fault.c */
 #define sys_call6 sys_faulty
 #else
 #define sys_call6 sys_raw
 #endif
 #define SYS_ARG(x) ((long)(x))
-#define sys_call(nr, a, b, c, d, e, f)                                                                                 \
+#define SYS_CALL6(nr, a, b, c, d, e, f, ...)                                                                           \
     sys_call6((nr), SYS_ARG(a), SYS_ARG(b), SYS_ARG(c), SYS_ARG(d), SYS_ARG(e), SYS_ARG(f))
+/* The number of a call and its arguments; those that are left out are 0. */
+#define sys_call(...) SYS_CALL6(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+/* A row of a header's table: the function `name` that makes a call, and returns what the kernel returns. */
+#define SYS_CALL(type, name, parameters, ...)                                                                          \
+    static inline type name parameters                                                                                 \
+    {                                                                                                                  \
+        return (type)sys_call(__VA_ARGS__);                                                                            \
+    }

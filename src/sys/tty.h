@@ -28,22 +28,13 @@ static inline bool sys_is_tty(int fd)
     return sys_tty_modes(fd, &t) == 0;
 }
 /* Sets the modes at once (TCSETS): earlier output was processed, and a stopped terminal does not block this call. */
-static inline int sys_tty_set_modes(int fd, const struct termios *t)
-{
-    return (int)sys_call(SYS_ioctl, fd, TCSETS, t, 0, 0, 0);
-}
+SYS_CALL(int, sys_tty_set_modes, (int fd, const struct termios *t), SYS_ioctl, fd, TCSETS, t)
 static inline bool sys_tty_modes_equal(const struct termios *a, const struct termios *b)
 {
     return memcmp(a, b, SYS_TERMIOS_BYTES) == 0;
 }
-static inline int sys_tty_size(int fd, struct winsize *ret)
-{
-    return (int)sys_call(SYS_ioctl, fd, TIOCGWINSZ, ret, 0, 0, 0);
-}
-static inline int sys_tty_set_size(int fd, const struct winsize *size)
-{
-    return (int)sys_call(SYS_ioctl, fd, TIOCSWINSZ, size, 0, 0, 0);
-}
+SYS_CALL(int, sys_tty_size, (int fd, struct winsize *ret), SYS_ioctl, fd, TIOCGWINSZ, ret)
+SYS_CALL(int, sys_tty_set_size, (int fd, const struct winsize *size), SYS_ioctl, fd, TIOCSWINSZ, size)
 /* The foreground process group of the terminal, or -errno (ENOTTY when it is not the caller's controlling terminal). */
 static inline int sys_tty_foreground(int fd)
 {

@@ -4,7 +4,7 @@
  * every process that comes from the program without exec, and by those in which it executes itself with this library again
  * (PINFOLD_LIBC_HANDED); a program that these start does not have the library.
  *
- * sys/fault.c does this for the calls of sys/; supervisor, egress proxy, MCP server and session daemon use the C library.
+ * tools/fault.c does this for the calls of sys/; supervisor, egress proxy, MCP server and session daemon use the C library.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -42,7 +42,7 @@ MAY = {
     "srt": "policy base pinfold.h",
     "hook": "project base pinfold.h",
     "cli": "mcp/mcp.h client/entry.h hook/hook.h srt/srt.h project learn user/dialogue.h user/umask.h base pinfold.h",  # the first four: main() hands over to them
-    "tools": "runtime policy match protocol base",  # run while pinfold is built
+    "tools": "runtime policy match protocol sys base",  # run while pinfold is built, or part of builds for tests alone
 }
 # Headers of the kernel that define what a C library's own defines, too, in one version or another: with them a source compiles
 # on one system and not on the next. Each may stand in one header of ours at most; the others have a structure of our own.

@@ -82,17 +82,6 @@ int engine_stdio(int fd)
     return stdio_way(fd);
 }
 
-int engine_stdio_error(int which, int fd, int no, struct err *e)
-{
-    static const char *const names[] = {"standard input", "standard output", "standard error"};
-    if (no == -EINVAL)
-        return err_say(e, ERR_REFUSED,
-                       "%s is a directory, a block device or a kernel handle, which would give the box more than data; "
-                       "redirect it from a file or /dev/null",
-                       names[which]);
-    return err_sys(e, ERR_SYSTEM, -no, "%s (descriptor %d)", names[which], fd);
-}
-
 static int judge_stdio(const struct start_request *ask, struct builder *b, char (*names)[4096], struct err *e)
 {
     for (int i = 0, judged = -1; i < 3; i++) {

@@ -13,9 +13,5 @@ bool native_has_main(void);
 void native_lend(bool now);
 bool native_lends(void);
 int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *e);
-/* Why user namespaces cannot be created, or grant nothing, after a trial that has shown it. */
-struct reason native_no_namespaces(struct arena *mem, const struct tried *t);
-/* Likewise why there can be no new /proc. */
-struct reason native_no_proc(struct arena *mem, const struct tried *t);
 /* Why no guard could read the arguments of a box's system calls, and what would help; NULL: it can. */
 const char *native_unreadable(const struct facts *f, const char **ret_remedy);

@@ -26,10 +26,8 @@ static _Noreturn void helper(const struct net_kept *k, int to)
     int e = map_ids(k->uid, k->gid, k->outside_uid, k->outside_gid);
     if (e == 0)
         e = loopback_up();
-    for (int i = 0; e >= 0 && i < KEPT; i++) {
-        own_fd int fd = sys_openat(AT_FDCWD, names[i], O_RDONLY | O_CLOEXEC, 0);
-        e = fd < 0 ? fd : (int)sys_send_fd(to, "", 1, fd, 0);
-    }
+    if (e == 0)
+        e = send_files(to, names, KEPT);
     sys_exit(e < 0);
 }
 

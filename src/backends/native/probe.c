@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
@@ -20,6 +21,8 @@
 #include "plan/trial.h"
 #include "protocol/step.h"
 #include "runtime/builder.h"
+#include "survey/refused.h"
+#include "sys/caps.h"
 #include "sys/fd.h"
 #include "sys/file.h"
 #include "sys/landlock.h"
@@ -261,7 +264,7 @@ static int probe_thoroughly(struct facts *f, struct arena *mem, bool *ret_superv
     if (r < 0)
         return err_sys(e, ERR_SYSTEM, -r, "cannot test namespaces");
     if (t.clone || t.no[TRIAL_MAPS] || t.no[TRIAL_MOUNTS] || t.no[TRIAL_TMPFS] || t.no[TRIAL_ATTACH]) {
-        facts_without_namespaces(f, memory_calls_refused(), native_no_namespaces(mem, &t));
+        facts_without_namespaces(f, memory_calls_refused(), refused_namespaces(mem, &t));
         return 0;
     }
     f->overlay = t.no[TRIAL_OVERLAY] == 0;
@@ -271,7 +274,7 @@ static int probe_thoroughly(struct facts *f, struct arena *mem, bool *ret_superv
                    (struct reason){trial_clause(mem, "overlayfs in a user namespace", -t.no[TRIAL_OVERLAY]), NULL});
     facts_of_catch(f, mem, &t);
     if (t.no[TRIAL_PROC])
-        facts_lack(f, F(FRESH_PROC), native_no_proc(mem, &t));
+        facts_lack(f, F(FRESH_PROC), refused_proc(mem, &t));
     return 0;
 }
 
@@ -280,6 +283,38 @@ static bool is_stacked(const char *path)
 {
     struct statfs fs;
     return !path || statfs(path, &fs) < 0 || fs.f_type == SYS_OVERLAYFS || fs.f_type == SYS_ECRYPTFS;
+}
+
+/* The first number in a file of /proc/sys, or -1. */
+static long read_switch(const char *path)
+{
+    char text[32];
+    return sys_read_text(AT_FDCWD, path, text, sizeof text) <= 0 ? -1 : strtol(text, NULL, 10);
+}
+
+/*
+ * The guard reads the arguments of calls in memory of the box's, which Yama may keep from it: at 3 from everybody, at 2 from whoever has
+ * no CAP_SYS_PTRACE over the box. Where there are namespaces the guard has that; without them it has the caller's. A box that started
+ * all the same would see each of its calls fail with EFAULT. SELinux may keep it from everybody, too.
+ */
+const char *native_unreadable(const struct facts *f, const char **ret_remedy)
+{
+    const long scope = read_switch("/proc/sys/kernel/yama/ptrace_scope");
+    if (scope > 2) {
+        *ret_remedy = "set it to 2 or less in /etc/sysctl.d, and restart the machine, which keeps a 3 until then";
+        return "kernel.yama.ptrace_scope is 3, so that nobody may read the arguments of system calls";
+    }
+    if (scope == 2 && f->tier == TIER_LANDLOCK && !sys_caps_has(CAP_SYS_PTRACE)) {
+        *ret_remedy = "sudo sysctl -w kernel.yama.ptrace_scope=1";
+        return "kernel.yama.ptrace_scope is 2, so that without namespaces only root may read the arguments of system "
+               "calls";
+    }
+    /* Of Fedora's policy, for instance: then SELinux lets nobody read another process's memory, whatever its capabilities. */
+    if (read_switch("/sys/fs/selinux/booleans/deny_ptrace") == 1 && read_switch("/sys/fs/selinux/enforce") == 1) {
+        *ret_remedy = "sudo setsebool -P deny_ptrace off";
+        return "SELinux's boolean deny_ptrace is on, so that nobody may read the arguments of system calls";
+    }
+    return NULL;
 }
 
 int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *e)

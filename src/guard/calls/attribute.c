@@ -12,13 +12,9 @@
 #include "base/fd.h"
 #include "guard/inside.h"
 
-struct wish { /* -1: as it is */
-    uint32_t mode, uid, gid;
-};
-
 static bool is_met(const struct object *o, const struct wish *w)
 {
-    const uint32_t any = (uint32_t)-1;
+    const uint32_t any = AS_IT_IS;
     return w && !S_ISLNK(o->st.mode) && (w->mode == any || w->mode == (o->st.mode & 07777)) &&
            (w->uid == any || w->uid == o->st.uid) && (w->gid == any || w->gid == o->st.gid) &&
            o->st.uid == sys_geteuid();
@@ -135,7 +131,7 @@ static int size_allowed(struct guard *g, int64_t length)
         (uint64_t)length <= limit.rlim_cur)
         return 0;
     if (g->who->pidfd >= 0)
-        (void)sys_pidfd_signal(g->who->pidfd, SIGXFSZ);
+        (void)sys_pidfd_kill(g->who->pidfd, SIGXFSZ);
     return -EFBIG;
 }
 
@@ -154,17 +150,6 @@ long truncate_call(struct guard *g, uint64_t path, int64_t length)
 }
 
 /* ---- one change, by whatever call ---- */
-
-enum changed { CHANGE_MODE, CHANGE_OWNER, CHANGE_TIMES, CHANGE_XATTR, CHANGE_NO_XATTR };
-struct alteration {
-    enum changed what;
-    struct wish wish; /* mode, owner */
-    enum hardlink_change copy;
-    const struct timespec *times; /* NULL: now */
-    size_t n;                     /* of an attribute's value, in g->bytes; its name is in g->text[1] */
-    int flags;
-};
-#define AS_IT_IS ((uint32_t)-1)
 
 /* By number in our /proc/self/fd, or as an empty path: `fd` may be one that only names. */
 static int change_now(struct guard *g, int fd, const struct alteration *c)
@@ -185,16 +170,13 @@ static int change_now(struct guard *g, int fd, const struct alteration *c)
     return sys_removexattr(decimal(room, fd), g->text[1]);
 }
 
-/* Whether it may give every user the permission to write. An access list is not read: it may, whatever it says. */
-static bool opens_to_all(const struct alteration *c, const struct object *o, const struct guard *g)
-{
-    return c->what == CHANGE_MODE ? (c->wish.mode & ~o->st.mode & S_IWOTH) != 0
-                                  : c->what == CHANGE_XATTR && str_starts(str_of(g->text[1]), STR("system.posix_acl_"));
-}
-
+/* What gives every user the permission to write, or may: an access list is not read. */
 static int change_judged(struct guard *g, const struct object *o, const struct alteration *c)
 {
-    return opens_to_all(c, o, g) ? verdict_opened_to_all(g, o) : 0;
+    const bool opens = c->what == CHANGE_MODE
+                           ? (c->wish.mode & ~o->st.mode & S_IWOTH) != 0
+                           : c->what == CHANGE_XATTR && str_starts(str_of(g->text[1]), STR("system.posix_acl_"));
+    return opens ? verdict_opened_to_all(g, o) : 0;
 }
 
 static int fd_change_judged(struct guard *g, int own, const struct alteration *c)
@@ -210,7 +192,7 @@ static int fd_change_judged(struct guard *g, int own, const struct alteration *c
 }
 
 /* `by_path`: a descriptor with O_PATH is valid, too. */
-static long change_fd(struct guard *g, int fd, const struct alteration *c, bool by_path)
+long change_fd(struct guard *g, int fd, const struct alteration *c, bool by_path)
 {
     const int own = fd_judged(g, fd, DENIAL_CHANGE, c->copy, by_path);
     if (own < 0 || own == GONE_ON)
@@ -243,8 +225,7 @@ static long change_path(struct guard *g, int dir, uint64_t path, bool follow, co
     return object_done(g, no);
 }
 
-/* With AT_EMPTY_PATH in `flags` an empty path is the descriptor `dir`. */
-static long change_at(struct guard *g, int dir, uint64_t path, int flags, const struct alteration *c)
+long change_at(struct guard *g, int dir, uint64_t path, int flags, const struct alteration *c)
 {
     if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
         return -EINVAL;
@@ -258,40 +239,6 @@ static long change_at(struct guard *g, int dir, uint64_t path, int flags, const 
 }
 
 /* ---- the calls ---- */
-
-static struct alteration new_mode(unsigned mode)
-{
-    return (struct alteration){CHANGE_MODE, .wish = {mode & 07777, AS_IT_IS, AS_IT_IS}, .copy = HARDLINK_ATTRIBUTE};
-}
-
-long chmod_call(struct guard *g, int dir, uint64_t path, unsigned mode, int flags)
-{
-    const struct alteration c = new_mode(mode);
-    return change_at(g, dir, path, flags, &c);
-}
-
-long fchmod_call(struct guard *g, int fd, unsigned mode)
-{
-    const struct alteration c = new_mode(mode);
-    return change_fd(g, fd, &c, false);
-}
-
-static struct alteration new_owner(unsigned uid, unsigned gid)
-{
-    return (struct alteration){CHANGE_OWNER, .wish = {AS_IT_IS, uid, gid}, .copy = HARDLINK_ATTRIBUTE};
-}
-
-long chown_call(struct guard *g, int dir, uint64_t path, unsigned uid, unsigned gid, int flags)
-{
-    const struct alteration c = new_owner(uid, gid);
-    return change_at(g, dir, path, flags, &c);
-}
-
-long fchown_call(struct guard *g, int fd, unsigned uid, unsigned gid)
-{
-    const struct alteration c = new_owner(uid, gid);
-    return change_fd(g, fd, &c, false);
-}
 
 static int times_read(struct guard *g, uint64_t at, enum times form, struct timespec ret[2])
 {

@@ -147,7 +147,7 @@ static long perform(struct guard *g, const struct file_call *c, struct file_answ
     case FILE_RENAME:
         return rename_call(g, AT_FDCWD, text_at(path), AT_FDCWD, text_at(other), 0);
     case FILE_MODE:
-        return chmod_call(g, AT_FDCWD, text_at(path), c->mode & 07777, 0);
+        return change_at(g, AT_FDCWD, text_at(path), 0, NEW_MODE(c->mode));
     case FILE_MOUNTS:
         return mounts(g);
     default:

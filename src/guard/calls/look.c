@@ -23,8 +23,7 @@ static void look_done(struct guard *g)
     place_drop(&g->from);
 }
 
-/* Finds and judges g->object, from g->from; the caller drops both if this returns 0. */
-static int look_found(struct guard *g, int dir, const char *text, bool follow, bool judged)
+int look_found(struct guard *g, int dir, const char *text, bool follow, bool judged)
 {
     int no = names_lock(g, false);
     if (no < 0)
@@ -176,7 +175,6 @@ static bool is_access(const char *name)
 static long attribute_read(struct guard *g, bool list, bool follow, uint64_t path, uint64_t to, uint64_t room)
 {
     char text[NAME_MAX + 16];
-    struct sys_stat st;
     const size_t n = room < ATTRIBUTE_MAX ? room : ATTRIBUTE_MAX;
     int no = target_string(g, path, g->text[0]);
     if (no >= 0)
@@ -187,8 +185,7 @@ static long attribute_read(struct guard *g, bool list, bool follow, uint64_t pat
     if (path_of_found(g, text)) {
         r = list ? sys_llistxattr(text, g->bytes, n) : sys_lgetxattr(text, g->text[1], g->bytes, n);
         /* By name, which must still be that of the judged link. */
-        if (sys_stat_at(place_seen(&g->from), place_bare(&g->from), AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0 ||
-            !sys_same(&st, &g->object.st) || !S_ISLNK(st.mode))
+        if (!sys_is_at(place_seen(&g->from), place_bare(&g->from), &g->object.st))
             r = -ENOENT;
     } else {
         r = list ? sys_listxattr(text, g->bytes, n) : sys_getxattr(text, g->text[1], g->bytes, n);

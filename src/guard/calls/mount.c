@@ -204,17 +204,9 @@ static int options_read(struct guard *g, uint64_t at, char text[OPTIONS])
 static int target_find_at(struct guard *g, uint64_t path)
 {
     int no = target_string(g, path, g->text[0]);
-    if (no < 0)
-        return no;
-    no = names_lock(g, false);
-    if (no < 0)
-        return no;
-    no = place_find(g, AT_FDCWD, g->text[0], &g->from);
-    if (no == 0) {
-        no = object_find(g, &g->from, true, &g->object);
+    no = no < 0 ? no : look_found(g, AT_FDCWD, g->text[0], true, false);
+    if (no == 0)
         place_drop(&g->from);
-    }
-    names_unlock(g);
     return no;
 }
 

@@ -163,14 +163,6 @@ long unlink_call(struct guard *g, int dir, uint64_t path, int flags)
 
 #define RENAME_KNOWN (RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT)
 
-/* Whether the object at one of the guard's temporary names is still the same. */
-static bool is_same_name(int dir, const char *name, const struct sys_stat *was)
-{
-    struct sys_stat st;
-    return sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0 && sys_same(&st, was) &&
-           (st.mode & S_IFMT) == (was->mode & S_IFMT);
-}
-
 /* A rename to a name below which rules apply. What was judged could have been exchanged under its name, so it is first
    renamed to a temporary name of the guard; the host may have put something into it, so it is judged again there. */
 static int rename_counted(struct guard *g, const struct sys_stat *judged, unsigned flags)
@@ -184,7 +176,7 @@ static int rename_counted(struct guard *g, const struct sys_stat *judged, unsign
                    : sys_rename_new(from->dir, from->name, to->dir, temp);
     if (no < 0)
         return no;
-    no = is_same_name(to->dir, temp, judged) ? verdict_moving(g, to, temp) : -EBUSY;
+    no = sys_is_at(to->dir, temp, judged) ? verdict_moving(g, to, temp) : -EBUSY;
     if (no == 0)
         no = sys_renameat2(to->dir, temp, to->dir, to->name, flags);
     if (no < 0) {

@@ -19,10 +19,9 @@ static int rules_write(const struct plan_image *p)
     int no = fd < 0 ? fd : sys_ftruncate(fd, (int64_t)room);
     if (no < 0)
         return no;
-    const long mapped = sys_call(SYS_mmap, 0, room, 3 /* read, write */, 1 /* shared */, fd, 0);
-    if (mapped < 0 && mapped > -4096)
-        return (int)mapped;
-    void *to = (void *)mapped; // NOLINT(performance-no-int-to-ptr)
+    void *const to = sys_map(room, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
+    if (!to)
+        return -ENOMEM;
     guard_image_put(p, to);
     sys_unmap(to, room);
     no = sys_fcntl(fd, 1033 /* F_ADD_SEALS */, SEALS);

@@ -7,9 +7,9 @@
 #include <linux/magic.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <linux/capability.h>
 #include "base/fd.h"
 #include "guard/inside.h"
+#include "sys/caps.h"
 #include "sys/poll.h"
 
 enum { RELOADS_MAX = 16 };
@@ -24,9 +24,8 @@ void ptrace_hide(struct guard *g, bool hide)
 {
     if (!g->has_ptrace || g->ptrace_off == hide)
         return;
-    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-    struct __user_cap_data_struct data[2] = {{.effective = hide ? 0 : CAP_PTRACE_BIT, .permitted = CAP_PTRACE_BIT}};
-    if (sys_call(SYS_capset, &header, data, 0, 0, 0, 0) == 0)
+    struct __user_cap_data_struct sets[2] = {{.effective = hide ? 0 : CAP_PTRACE_BIT, .permitted = CAP_PTRACE_BIT}};
+    if (sys_caps_call(SYS_capset, sets) == 0)
         g->ptrace_off = hide;
 }
 

@@ -35,7 +35,7 @@ void targets_drop(struct guard *g)
 static bool target_alive(const struct target *t)
 {
     if (t->pidfd >= 0)
-        return sys_pidfd_signal(t->pidfd, 0) == 0;
+        return sys_pidfd_kill(t->pidfd, 0) == 0;
     struct sys_stat st;
     return sys_stat_at(t->proc, "comm", AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0;
 }

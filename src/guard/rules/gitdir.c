@@ -49,10 +49,9 @@ bool git_hooks_inert(int dir, const char *name)
 
 void guard_temp_name(const struct guard *g, char text[64])
 {
-    struct timespec now; /* other guards create such names, too, and a file API call has no number */
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    /* by the time, because other guards create such names, too, and a file API call has no number */
     (void)snprintf(text, 64, GUARD_TEMP "%x-%llx-%lx", g->n.pid, (unsigned long long)g->n.id,
-                   (unsigned long)now.tv_sec * 1000000000ul + (unsigned long)now.tv_nsec);
+                   (unsigned long)exact_ns());
 }
 
 /* Moves all but "." and "..", up to HOOKS_MAX. */
@@ -414,9 +413,8 @@ static int stand_in_make(const struct place *p)
 
 static bool stand_in_named(const struct place *p, int fd)
 {
-    struct sys_stat here, there;
-    return sys_stat_at(p->dir, p->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &there) == 0 &&
-           sys_stat_fd(fd, SYS_STAT_BASIC, &here) == 0 && sys_same(&here, &there);
+    struct sys_stat here;
+    return sys_stat_fd(fd, SYS_STAT_BASIC, &here) == 0 && sys_is_at(p->dir, p->name, &here);
 }
 
 /* Whether nobody else has it open: with a waiting reader the lease's target is a read lease. */

@@ -111,18 +111,15 @@ struct link_spot {
 static int spot_of_path(const struct object *o, struct link_spot *ret)
 {
     const char *slash = memrchr(o->path, '/', o->n);
-    struct sys_stat st;
     if (!slash || o->n - (size_t)(slash - o->path) > NAME_MAX)
         return -ENOENT;
     size_t n = (size_t)(slash - o->path);
     memcpy(ret->name, slash + 1, o->n - n);
     ret->dir = open_in_box((struct str){o->path, n}, O_PATH | O_DIRECTORY);
-    int no = ret->dir < 0 ? ret->dir : sys_stat_at(ret->dir, ret->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
-    if (no == 0 && !sys_same(&st, &o->st))
-        no = -ENOENT;
-    if (no < 0)
-        ret->dir = close_fd(ret->dir);
-    return no;
+    if (ret->dir < 0 || sys_is_at(ret->dir, ret->name, &o->st))
+        return ret->dir < 0 ? ret->dir : 0;
+    ret->dir = close_fd(ret->dir);
+    return -ENOENT;
 }
 
 static int spot_of(const struct place *p, const struct object *o, struct link_spot *ret)
@@ -161,7 +158,7 @@ static int copy_by_hand(int from, int to, uint64_t at, uint64_t end)
         if (n <= 0)
             return (int)n;
         for (long done = 0, k; done < n; done += k) {
-            k = sys_call(SYS_pwrite64, to, bytes + done, n - done, at + (uint64_t)done, 0, 0);
+            k = sys_pwrite(to, bytes + done, (size_t)(n - done), at + (uint64_t)done);
             if (k <= 0)
                 return k < 0 ? (int)k : -EIO;
         }

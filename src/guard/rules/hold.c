@@ -152,15 +152,13 @@ static int lock_all(struct guard *g)
 static int pause_a_moment(struct guard *g, unsigned turn, uint64_t *until)
 {
     struct pollfd end = {.fd = g->watches ? -1 : g->init_pidfd, .events = POLLIN};
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    const uint64_t ns = exact_ns(), ms = ns / 1000000;
     if (!*until)
         *until = ms + HOLD_MS;
     if (ms > *until)
         return -ETIMEDOUT;
     long most = turn < 6 ? 10000l << turn : 1000000;
-    struct timespec t = {.tv_nsec = most / 2 + now.tv_nsec % most};
+    struct timespec t = {.tv_nsec = most / 2 + (long)(ns % (uint64_t)most)};
     return sys_poll(&end, 1, &t) > 0 ? -ETIMEDOUT : 0;
 }
 

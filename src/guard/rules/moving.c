@@ -21,12 +21,9 @@ int verdict_remove(struct guard *g, const struct place *p, bool directory)
     const struct rule *rule = rules_hidden(&g->rules, path);
     if (rule)
         return deny(g, DENIAL_REMOVE, rule, path, "a hidden name");
-    rule = verdict_guarded(g, path, &end);
-    if (!rule)
-        end = repository_place(g, path, &config);
-    if ((rule || end) && !(rule && end == p->n && point_is(g, p, rule)) &&
-        !repository_inert(g, rule, path, end, p->dir, p->name))
-        return deny(g, DENIAL_REMOVE, rule, path, rule ? rule_reason(rule) : REPOSITORY);
+    const char *why = verdict_claimed(g, path, &rule, &end, &config);
+    if (why && !(rule && end == p->n && point_is(g, p, rule)) && !repository_inert(g, rule, path, end, p->dir, p->name))
+        return deny(g, DENIAL_REMOVE, rule, path, why);
     if (rules_outside(&g->rules, path))
         return verdict_outside_at(g, DENIAL_REMOVE, p);
     /* In a cache everything hides the host's name of that place. */
@@ -85,11 +82,9 @@ static int verdict_leaves(struct guard *g, const struct place *from, const struc
     rule = hidden_around(g, path);
     if (rule)
         return deny(g, DENIAL_RENAME, rule, path, MOVED_AWAY);
-    rule = verdict_guarded(g, path, &end);
-    if (!rule)
-        end = repository_place(g, path, &config);
-    if ((rule || end) && !repository_inert(g, rule, path, end, from->dir, from->name))
-        return deny(g, DENIAL_RENAME, rule, path, rule ? rule_reason(rule) : REPOSITORY);
+    const char *why = verdict_claimed(g, path, &rule, &end, &config);
+    if (why && !repository_inert(g, rule, path, end, from->dir, from->name))
+        return deny(g, DENIAL_RENAME, rule, path, why);
     if (layout_is_reserved(path))
         return deny(g, DENIAL_RENAME, NULL, path, "a name that belongs to pinfold");
     if (g->rules.n_branches && branches_leave(g, path, S_ISDIR(st->mode)) < 0)
@@ -117,17 +112,13 @@ static int verdict_arrives(struct guard *g, const struct place *from, const stru
     const struct rule *rule = rules_hidden(&g->rules, path);
     if (rule)
         return deny(g, DENIAL_RENAME, rule, path, "a hidden name");
-    rule = verdict_guarded(g, path, &end);
-    if (rule)
-        config = rule_is_git_config(rule) && end == path.n;
-    else
-        end = repository_place(g, path, &config);
+    const char *why = verdict_claimed(g, path, &rule, &end, &config);
     if (config && may_replace) {
         int no = git_config_replace(g, from, to, rule, false);
         return no < 0 ? no : 1;
     }
-    if (rule || end)
-        return deny(g, DENIAL_RENAME, rule, path, rule ? rule_reason(rule) : REPOSITORY);
+    if (why)
+        return deny(g, DENIAL_RENAME, rule, path, why);
     if (layout_is_reserved(path))
         return deny(g, DENIAL_RENAME, NULL, path, "a name that belongs to pinfold");
     rule = rules_pinned(&g->rules, path);

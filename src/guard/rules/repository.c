@@ -77,8 +77,6 @@ bool repository_brings_links(struct guard *g, const struct place *from, const st
     return rules_of_git(&g->rules, place_path(to), true) && has_links(from->dir, place_bare(from), DEPTH, &left);
 }
 
-/* An empty directory for remotes comes with git's templates; the contents of another, or of a link's target, were
-   not judged. */
 bool repository_for_remotes(struct guard *g, const struct place *p)
 {
     return layout_holds_remotes(place_last(p)) && rules_judges_git(&g->rules, place_path(p)) && git_is_common(p->dir);
@@ -123,7 +121,6 @@ static bool is_half(struct guard *g, const struct place *p, const char **ret_oth
     return layout_is_half(place_last(p), ret_other) && rules_judges_git(&g->rules, place_path(p));
 }
 
-/* The second of `objects` and `refs` makes its directory a repository: existing contents become effective. */
 int repository_completed(struct guard *g, const struct place *p)
 {
     const char *other;
@@ -136,8 +133,6 @@ int repository_completed(struct guard *g, const struct place *p)
     return git_is_common(p->dir) ? 0 /* it was one already */ : begins_repository(g, p);
 }
 
-/* Something guarded but without effect (only samples, a configuration without programs) may be removed with the
-   repository. */
 bool repository_inert(struct guard *g, const struct rule *rule, struct str path, size_t end, int dir, const char *name)
 {
     if (rule ? rule_is_git_hooks(rule) : fold_eq(layout_last((struct str){path.p, end}), STR("hooks")))

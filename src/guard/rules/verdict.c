@@ -95,6 +95,18 @@ const struct rule *verdict_guarded(struct guard *g, struct str path, size_t *ret
     return rule && in_force(g, rule, path, *ret_end) ? rule : NULL;
 }
 
+const char *verdict_claimed(struct guard *g, struct str path, const struct rule **ret_rule, size_t *ret_end,
+                            bool *ret_config)
+{
+    *ret_rule = verdict_guarded(g, path, ret_end);
+    if (*ret_rule) {
+        *ret_config = rule_is_git_config(*ret_rule) && *ret_end == path.n;
+        return rule_reason(*ret_rule);
+    }
+    *ret_end = repository_place(g, path, ret_config);
+    return *ret_end ? REPOSITORY : NULL;
+}
+
 bool verdict_config(struct guard *g, const struct place *p, const struct rule **ret_rule)
 {
     static const struct str always[] = {{"config.worktree", 15}, {"config", 6}, {"index", 5}}; /* repository_place() */
@@ -207,7 +219,8 @@ bool object_guarded(struct guard *g, const struct object *o)
     struct str path = object_path(o);
     size_t end;
     bool config;
-    return path.n && (verdict_guarded(g, path, &end) || repository_place(g, path, &config));
+    const struct rule *rule;
+    return path.n && verdict_claimed(g, path, &rule, &end, &config);
 }
 
 /* Whether a guarded name, or one whose content is judged, is in this directory, or would be. */
@@ -215,8 +228,8 @@ static bool has_guarded_inside(struct guard *g, struct str path)
 {
     auto_buf struct buf in_root = BUF(PATH_MAX + 16), in_git = BUF(PATH_MAX + 16);
     struct rooted w = {0};
-    struct str rest;
-    size_t at = 0, end;
+    struct below b = {.at = 0};
+    size_t end;
     bool config;
     buf_str(&in_root, path);
     buf_text(&in_root, "/.envrc");
@@ -224,7 +237,7 @@ static bool has_guarded_inside(struct guard *g, struct str path)
     buf_text(&in_git, "/hooks");
     if (!buf_ok(&in_root) || !buf_ok(&in_git))
         return true;
-    return rules_below(&g->rules, path, &at, &rest) || rules_pinned(&g->rules, path) || reporoot_below(g, path, &w) ||
+    return rules_below(&g->rules, path, &b) || rules_pinned(&g->rules, path) || reporoot_below(g, path, &w) ||
            verdict_guarded(g, buf_view(&in_root), &end) || repository_place(g, buf_view(&in_git), &config);
 }
 
@@ -272,13 +285,10 @@ int verdict_object(struct guard *g, const struct object *o, enum denial_action a
             return deny(g, action, rule, path, "a hidden name");
         }
         if (action != DENIAL_READ) {
-            rule = verdict_guarded(g, path, &end);
-            config = rule && rule_is_git_config(rule) && end == path.n;
-            if (!rule)
-                end = repository_place(g, path, &config);
+            const char *why = verdict_claimed(g, path, &rule, &end, &config);
             /* git init tests chmod on its configuration; who may write it then, verdict_opened_to_all() judges. */
-            if ((rule || end) && !(config && action == DENIAL_CHANGE))
-                return deny(g, action, rule, path, rule ? rule_reason(rule) : REPOSITORY);
+            if (why && !(config && action == DENIAL_CHANGE))
+                return deny(g, action, rule, path, why);
             if (layout_is_reserved(path))
                 return deny(g, action, NULL, path, "a name that belongs to pinfold");
             if (g->rules.n_branches && branches_object(g, path, action) < 0)

@@ -1,6 +1,6 @@
 /*
- * Why the native engine lacks something here, and what would help: the settings of the machine, and the rules of its security modules,
- * are looked up after a refusal.
+ * Words about what this machine refused to the native engine's trial, and what would help: the settings of the machine, and the rules of
+ * its security modules, are looked up after the refusal. Nothing is decided by them.
  */
 #include <errno.h>
 #include <limits.h>
@@ -8,14 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "backends/native/native.h"
-#include "sys/caps.h"
+#include "survey/refused.h"
 #include "sys/fd.h"
 #include "sys/file.h"
 #include "sys/process.h"
 
 /* The first number in a file of /proc/sys, or -1. */
-static long read_switch(const char *path)
+static long machine_switch(const char *path)
 {
     char text[32];
     return sys_read_text(AT_FDCWD, path, text, sizeof text) <= 0 ? -1 : strtol(text, NULL, 10);
@@ -31,7 +30,7 @@ static struct reason lowest_limit(struct arena *mem)
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         char path[64];
         snprintf(path, sizeof path, "/proc/sys/user/max_%s_namespaces", kinds[i]);
-        const long limit = read_switch(path);
+        const long limit = machine_switch(path);
         if (limit < 0 || limit >= least)
             continue;
         least = limit;
@@ -119,7 +118,7 @@ static bool of_selinux(struct arena *mem, const char *what, const char *rule, st
     own_label("/proc/self/attr/current", label, sizeof label);
     char *type = strchr(label, ':');
     type = type ? strchr(type + 1, ':') : NULL;
-    if (!type || read_switch("/sys/fs/selinux/enforce") != 1)
+    if (!type || machine_switch("/sys/fs/selinux/enforce") != 1)
         return false;
     type[1 + strcspn(type + 1, ":")] = 0;
     *ret = (struct reason){
@@ -128,7 +127,7 @@ static bool of_selinux(struct arena *mem, const char *what, const char *rule, st
     return ret->why && ret->remedy;
 }
 
-struct reason native_no_proc(struct arena *mem, const struct tried *t)
+struct reason refused_proc(struct arena *mem, const struct tried *t)
 {
     struct reason r;
     if (t->no[TRIAL_PROC] == -EACCES && of_selinux(mem, "mounts over a process's files in /proc", "file (mounton)", &r))
@@ -160,7 +159,7 @@ static bool of_security_module(struct arena *mem, const struct tried *t, struct 
                                             "what boxes are made of",
                                             label),
                                confined_remedy(mem, label)};
-    } else if (read_switch("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") > 0) {
+    } else if (machine_switch("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") > 0) {
         *ret = (struct reason){"AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns)",
                                profile_remedy(mem)};
     } else if (t->clone == -EACCES) {
@@ -172,12 +171,12 @@ static bool of_security_module(struct arena *mem, const struct tried *t, struct 
 }
 
 /* Why user namespaces cannot be created, or grant nothing. */
-struct reason native_no_namespaces(struct arena *mem, const struct tried *t)
+struct reason refused_namespaces(struct arena *mem, const struct tried *t)
 {
-    if (read_switch("/proc/sys/user/max_user_namespaces") == 0)
+    if (machine_switch("/proc/sys/user/max_user_namespaces") == 0)
         return (struct reason){"user namespaces are disabled (user.max_user_namespaces is 0)",
                                "sudo sysctl -w user.max_user_namespaces=15000"};
-    if (read_switch("/proc/sys/kernel/unprivileged_userns_clone") == 0)
+    if (machine_switch("/proc/sys/kernel/unprivileged_userns_clone") == 0)
         return (struct reason){"user namespaces are for root only (kernel.unprivileged_userns_clone is 0)",
                                "sudo sysctl -w kernel.unprivileged_userns_clone=1"};
     struct reason r;
@@ -205,29 +204,4 @@ struct reason native_no_namespaces(struct arena *mem, const struct tried *t)
             return (struct reason){trial_clause(mem, what[i], -t->no[i]), NULL};
     }
     return (struct reason){"user namespaces do not work here", NULL};
-}
-
-/*
- * The guard reads the arguments of calls in memory of the box's, which Yama may keep from it: at 3 from everybody, at 2 from whoever has
- * no CAP_SYS_PTRACE over the box. Where there are namespaces the guard has that; without them it has the caller's. A box that started
- * all the same would see each of its calls fail with EFAULT. SELinux may keep it from everybody, too.
- */
-const char *native_unreadable(const struct facts *f, const char **ret_remedy)
-{
-    const long scope = read_switch("/proc/sys/kernel/yama/ptrace_scope");
-    if (scope > 2) {
-        *ret_remedy = "set it to 2 or less in /etc/sysctl.d, and restart the machine, which keeps a 3 until then";
-        return "kernel.yama.ptrace_scope is 3, so that nobody may read the arguments of system calls";
-    }
-    if (scope == 2 && f->tier == TIER_LANDLOCK && !sys_caps_has(CAP_SYS_PTRACE)) {
-        *ret_remedy = "sudo sysctl -w kernel.yama.ptrace_scope=1";
-        return "kernel.yama.ptrace_scope is 2, so that without namespaces only root may read the arguments of system "
-               "calls";
-    }
-    /* Of Fedora's policy, for instance: then SELinux lets nobody read another process's memory, whatever its capabilities. */
-    if (read_switch("/sys/fs/selinux/booleans/deny_ptrace") == 1 && read_switch("/sys/fs/selinux/enforce") == 1) {
-        *ret_remedy = "sudo setsebool -P deny_ptrace off";
-        return "SELinux's boolean deny_ptrace is on, so that nobody may read the arguments of system calls";
-    }
-    return NULL;
 }

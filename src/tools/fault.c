@@ -1,5 +1,5 @@
 /*
- * Fault injection (sys/fault.h). One counter is shared by this process and its descendants: the calls of a start are
+ * Fault injection (sys/fault.h): in no build that users run. One counter is shared by this process and its descendants: the calls of a start are
  * numbered through pinfold, builder, pid 1 and command in the order in which they happen.
  */
 #include "sys/fault.h"

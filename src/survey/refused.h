@@ -1,0 +1,8 @@
+/* Why the native engine lacks something on this machine, after a trial that has shown it: for people. */
+#pragma once
+#include "plan/trial.h"
+
+/* Why user namespaces cannot be created, or grant nothing. */
+struct reason refused_namespaces(struct arena *mem, const struct tried *t);
+/* Likewise why there can be no new /proc. */
+struct reason refused_proc(struct arena *mem, const struct tried *t);
