@@ -15,6 +15,25 @@
 #include "base/text.h"
 #include "sys/poll.h"
 
+bool component(const char **path, char name[NAME_BYTES])
+{
+    const char *p = *path;
+    size_t n = 0;
+    for (; p[n] && p[n] != '/'; n++) {
+        if (n + 1 >= NAME_BYTES)
+            return false;
+        name[n] = p[n];
+    }
+    name[n] = 0;
+    if (n == 0 || (name[0] == '.' && (n == 1 || (n == 2 && name[1] == '.'))))
+        return false;
+    p += n;
+    while (*p == '/')
+        p++;
+    *path = p;
+    return true;
+}
+
 /* "/proc/self/fd/N", for kernels whose overlayfs takes layers only by path: short, and needs no escaping. */
 char *put_fd_path(char *to, int fd)
 {

@@ -31,25 +31,6 @@
 #define DEAD(e)      ((e) == -ENOTCONN || (e) == -ECONNABORTED || (e) == -ESTALE || (e) == -EIO || (e) == -EHOSTDOWN)
 #define NOT_THERE(e) ((e) == -ENOENT || (e) == -ENOTDIR || (e) == -ELOOP)
 
-bool component(const char **path, char name[NAME_BYTES])
-{
-    const char *p = *path;
-    size_t n = 0;
-    for (; p[n] && p[n] != '/'; n++) {
-        if (n + 1 >= NAME_BYTES)
-            return false;
-        name[n] = p[n];
-    }
-    name[n] = 0;
-    if (n == 0 || (name[0] == '.' && (n == 1 || (n == 2 && name[1] == '.'))))
-        return false;
-    p += n;
-    while (*p == '/')
-        p++;
-    *path = p;
-    return true;
-}
-
 /* Of the directory of a relative path; 0: it has none. */
 static size_t directory_bytes(const char *path)
 {
