@@ -1,4 +1,4 @@
-/* Error messages for the two numbers that the builder and pid 1 report, and for descriptors that no box gets. */
+/* Error messages for the two numbers that the builder and pid 1 report. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -8,17 +8,6 @@
 #include "protocol/control.h"
 #include "sys/fd.h"
 #include "sys/stat.h"
-
-int engine_stdio_error(int which, int fd, int no, struct err *e)
-{
-    static const char *const names[] = {"standard input", "standard output", "standard error"};
-    if (no == -EINVAL)
-        return err_say(e, ERR_REFUSED,
-                       "%s is a directory, a block device or a kernel handle, which would give the box more than data; "
-                       "redirect it from a file or /dev/null",
-                       names[which]);
-    return err_sys(e, ERR_SYSTEM, -no, "%s (descriptor %d)", names[which], fd);
-}
 
 static const char *place_name(uint32_t where)
 {

@@ -23,7 +23,7 @@ void sort_fds(int *fds, unsigned n);
 /* Closes all descriptors except those in `keep`, which it sorts (negative ones are ignored). */
 int close_others(int *keep, int n);
 enum { NAME_BYTES = 256 };
-/* Cuts the first component off *path into `name`; false if there is none or it is not a plain name (veil.c). */
+/* Cuts the first component off *path into `name`; false if there is none or it is not a plain name (layer.c). */
 bool component(const char **path, char name[NAME_BYTES]);
 /* Attaches the detached mount `tree` on `place`. */
 static inline int attach(int tree, int place)
