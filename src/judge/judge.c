@@ -260,11 +260,11 @@ static bool holds_at(const struct rule *name, const struct rule *root)
     return !(root->said->flags & GUARD_RULE_LAYERED) || name->said->flags & GUARD_RULE_ALWAYS;
 }
 
-/* What of `path` is below `root`; none if it is not strictly below it. */
+/* What of `path` is below `root`; "" if it is not strictly below it. */
 static struct str under(struct str path, const struct rule *root)
 {
     const size_t above = root->path.n == 1 ? 1 : root->path.n + 1;
-    return path.n > above && path_in(path, root->path) ? str_skip(path, above) : (struct str){0};
+    return path.n > above && path_in(path, root->path) ? str_skip(path, above) : str_skip(path, path.n);
 }
 
 /* The names at the tops of the trees around `path`. Of those that are equally strict and end alike the first of the table is reported. */
