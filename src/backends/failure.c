@@ -120,8 +120,7 @@ static const char *hint(const struct plan *p, uint32_t where, int no)
         return ERR_MORE_PROCESSES;
     if (where == WHERE_GUARD && no == ENOMEM)
         return "the policy has more rules than the guard keeps (16 MiB), or memory is short: name directories instead "
-               "of the many files in "
-               "them (--hide, --protect, --unix-socket)";
+               "of the many files in them (--hide, --protect, --unix-socket)";
     return NULL;
 }
 

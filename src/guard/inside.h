@@ -561,6 +561,8 @@ bool object_guarded(struct guard *g, const struct object *o);
 /* Before every user gets the permission to write: 0, or -EACCES with the denial reported, where another user could then do what
    the box may not. */
 int verdict_opened_to_all(struct guard *g, const struct object *o);
+/* The mode of a directory that is made, after target_umask(): likewise not for every user to write, as if the umask said so. */
+unsigned verdict_mode(struct guard *g, const struct place *p, unsigned mode);
 /* Whether its content is judged; the rule, or NULL for a repository's configuration that is not under .git. */
 bool verdict_config(struct guard *g, const struct place *p, const struct rule **ret_rule);
 int verdict_object(struct guard *g, const struct object *o, enum denial_action action);

@@ -13,8 +13,7 @@
 #include "sys/file.h"
 #include "sys/process.h"
 
-/* The first number in a file of /proc/sys, or -1. */
-static long machine_switch(const char *path)
+long machine_switch(const char *path)
 {
     char text[32];
     return sys_read_text(AT_FDCWD, path, text, sizeof text) <= 0 ? -1 : strtol(text, NULL, 10);

@@ -250,6 +250,14 @@ OP(op_rename_shut)
     int fd = shut(args[0], args[1]);
     return fd < 0 ? -errno : unshut(fd, done(rename(args[2], args[3])));
 }
+OP(op_mkdir_for_all)
+{
+    const mode_t before = umask(0);
+    const int no = done(mkdir(args[0], 0777));
+    (void)umask(before);
+    return no;
+}
+
 OP(op_mkdir)
 {
     return done(mkdir(args[0], 0755));
@@ -758,6 +766,7 @@ const struct entry file_entries[] = {
     {"create-procfd", 2, op_create_procfd},
     {"create-chdir", 2, op_create_chdir},
     {"mkdir", 1, op_mkdir},
+    {"mkdir-for-all", 1, op_mkdir_for_all},
     {"chdir", 1, op_chdir},
     {"mkfifo", 1, op_mkfifo},
     {"mknod", 4, op_mknod},

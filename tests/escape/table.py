@@ -648,6 +648,7 @@ for name, path in (("tree", "{work}"), ("git", "{work}/.git"), ("info", "{work}/
         guarded(f"opened-to-everybody-{name}-{op}", f"{op} {path}", "EACCES", effect=mode_is(path, 0o777), before=nested_repository)
 guarded("opened-to-everybody-by-rename", "chmod {work}/.git/config.lock , rename {work}/.git/config.lock {work}/.git/config",
         effect=mode_is("{work}/.git/config", 0o777), harmless=True, before=lambda s: s.user.own(shutil.copy(s.file("work/.git/config"), s.file("work/.git/config.lock"))))
+guarded("opened-to-everybody-by-umask", "mkdir-for-all {work}/src/.git", effect=mode_is("{work}/src/.git", 0o777), harmless=True)
 A("guard-directory-locked-by-the-box", "flock {work}/.git", "EACCES")
 A("guard-directory-elsewhere-locked-by-the-box", "flock {outside}", "EACCES")
 

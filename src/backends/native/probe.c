@@ -9,7 +9,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
@@ -285,13 +284,6 @@ static bool is_stacked(const char *path)
     return !path || statfs(path, &fs) < 0 || fs.f_type == SYS_OVERLAYFS || fs.f_type == SYS_ECRYPTFS;
 }
 
-/* The first number in a file of /proc/sys, or -1. */
-static long read_switch(const char *path)
-{
-    char text[32];
-    return sys_read_text(AT_FDCWD, path, text, sizeof text) <= 0 ? -1 : strtol(text, NULL, 10);
-}
-
 /*
  * The guard reads the arguments of calls in memory of the box's, which Yama may keep from it: at 3 from everybody, at 2 from whoever has
  * no CAP_SYS_PTRACE over the box. Where there are namespaces the guard has that; without them it has the caller's. A box that started
@@ -299,7 +291,7 @@ static long read_switch(const char *path)
  */
 const char *native_unreadable(const struct facts *f, const char **ret_remedy)
 {
-    const long scope = read_switch("/proc/sys/kernel/yama/ptrace_scope");
+    const long scope = machine_switch("/proc/sys/kernel/yama/ptrace_scope");
     if (scope > 2) {
         *ret_remedy = "set it to 2 or less in /etc/sysctl.d, and restart the machine, which keeps a 3 until then";
         return "kernel.yama.ptrace_scope is 3, so that nobody may read the arguments of system calls";
@@ -310,7 +302,7 @@ const char *native_unreadable(const struct facts *f, const char **ret_remedy)
                "calls";
     }
     /* Of Fedora's policy, for instance: then SELinux lets nobody read another process's memory, whatever its capabilities. */
-    if (read_switch("/sys/fs/selinux/booleans/deny_ptrace") == 1 && read_switch("/sys/fs/selinux/enforce") == 1) {
+    if (machine_switch("/sys/fs/selinux/booleans/deny_ptrace") == 1 && machine_switch("/sys/fs/selinux/enforce") == 1) {
         *ret_remedy = "sudo setsebool -P deny_ptrace off";
         return "SELinux's boolean deny_ptrace is on, so that nobody may read the arguments of system calls";
     }

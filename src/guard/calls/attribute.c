@@ -170,18 +170,22 @@ static int change_now(struct guard *g, int fd, const struct alteration *c)
     return sys_removexattr(decimal(room, fd), g->text[1]);
 }
 
-/* What gives every user the permission to write, or may: an access list is not read. */
+/* Whether it may give every user the permission to write: an access list is not read. */
+static bool may_open(struct guard *g, const struct alteration *c)
+{
+    return c->what == CHANGE_MODE ? (c->wish.mode & S_IWOTH) != 0
+                                  : c->what == CHANGE_XATTR && str_starts(str_of(g->text[1]), STR("system.posix_acl_"));
+}
+
 static int change_judged(struct guard *g, const struct object *o, const struct alteration *c)
 {
-    const bool opens = c->what == CHANGE_MODE
-                           ? (c->wish.mode & ~o->st.mode & S_IWOTH) != 0
-                           : c->what == CHANGE_XATTR && str_starts(str_of(g->text[1]), STR("system.posix_acl_"));
-    return opens ? verdict_opened_to_all(g, o) : 0;
+    const bool had = c->what == CHANGE_MODE && o->st.mode & S_IWOTH;
+    return may_open(g, c) && !had ? verdict_opened_to_all(g, o) : 0;
 }
 
 static int fd_change_judged(struct guard *g, int own, const struct alteration *c)
 {
-    if (c->what != CHANGE_MODE && c->what != CHANGE_XATTR)
+    if (!may_open(g, c)) /* and is not looked for */
         return 0;
     int no = object_of_fd(g, own, &g->object);
     if (no == 0) {

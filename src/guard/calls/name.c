@@ -102,7 +102,8 @@ long make_call(struct guard *g, int dir, uint64_t path, bool directory, unsigned
     if (no == 0)
         no = target_valid(g);
     if (no == 0)
-        no = directory ? sys_mkdirat(p->dir, p->name, mode & 07777) : sys_mknodat(p->dir, p->name, mode, device);
+        no = directory ? sys_mkdirat(p->dir, p->name, verdict_mode(g, p, mode & 07777))
+                       : sys_mknodat(p->dir, p->name, mode, device);
     if (no == 0)
         no = made_again(g, p, made);
     if (no == 0)

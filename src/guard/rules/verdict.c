@@ -249,6 +249,14 @@ int verdict_opened_to_all(struct guard *g, const struct object *o)
                  : 0;
 }
 
+unsigned verdict_mode(struct guard *g, const struct place *p, unsigned mode)
+{
+    struct str path = place_path(p);
+    size_t end;
+    const bool would = mode & ~g->umask & S_IWOTH && (verdict_guarded(g, path, &end) || has_guarded_inside(g, path));
+    return would ? mode & ~(unsigned)S_IWOTH : mode;
+}
+
 /* Whether the path of an object reached through a descriptor leads to it, in the same mount. A file with one name is
    then judged by that, and needs no search for others, which in a large tree ends in a refusal. */
 static bool path_leads_to(const struct object *o)
