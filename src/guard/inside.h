@@ -561,6 +561,8 @@ bool object_guarded(struct guard *g, const struct object *o);
 /* Before every user gets the permission to write: 0, or -EACCES with the denial reported, where another user could then do what
    the box may not. */
 int verdict_opened_to_all(struct guard *g, const struct object *o);
+/* A directory is to pass on to all that is made in it that others may write: there may be repositories. */
+int verdict_passed_on(struct guard *g, const struct object *o);
 /* The mode of a directory that is made, after target_umask(): likewise not for every user to write, as if the umask said so. */
 unsigned verdict_mode(struct guard *g, const struct place *p, unsigned mode);
 /* Whether its content is judged; the rule, or NULL for a repository's configuration that is not under .git. */

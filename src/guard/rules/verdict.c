@@ -249,6 +249,15 @@ int verdict_opened_to_all(struct guard *g, const struct object *o)
                  : 0;
 }
 
+int verdict_passed_on(struct guard *g, const struct object *o)
+{
+    const struct str path = object_path(o);
+    const bool may = g->rules.mode == GUARD_STRICT && g->rules.any_depth && rules_root(&g->rules, path).n &&
+                     !rules_free(&g->rules, path);
+    return may ? deny(g, DENIAL_CHANGE, NULL, path, "every guarded name made in it later would be open to other users")
+               : verdict_opened_to_all(g, o);
+}
+
 unsigned verdict_mode(struct guard *g, const struct place *p, unsigned mode)
 {
     struct str path = place_path(p);
