@@ -5,7 +5,7 @@ A tool is a program of the system, or a package of npm's registry in $NPM: the s
 """
 from collections import namedtuple
 
-Row = namedtuple("Row", "needs plant act before", defaults=("true",))
+Row = namedtuple("Row", "needs plant act before at", defaults=("true", None))  # at: where it is, if not at the top
 SMALL = ["lefthook@2.2.2", "lint-staged@15.5.2", "nano-staged@0.8.0", "pnpm@10.34.9", "yarn@1.22.22", "@yarnpkg/cli-dist@4.9.2"]
 LARGE = ["@commitlint/cli@21.2.4", "@jdxcode/mise-linux-x64", "@oven/bun-linux-x64", "opencode-ai", "@google/gemini-cli", "@qwen-code/qwen-code", "@mariozechner/pi-coding-agent", "pnpm-latest@npm:pnpm"]
 
@@ -55,6 +55,9 @@ ROWS = {  # by the entry without its last slash
     ".lintstagedrc": Row("npm:lint-staged", "echo \"{\\\"*\\\": \\\"touch $RAN\\\"}\" > .lintstagedrc",
                          PACKAGE + "git add .; git commit -qm 0; printf '#!/bin/sh\\nnode %s/lint-staged/bin/lint-staged.js\\n' $NPM > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; "
                          "echo y > f; git add .; git commit -qm x"),
+    ".lintstagedrc.json": Row("npm:lint-staged", "mkdir -p sub; echo \"{\\\"*\\\": \\\"touch $RAN\\\"}\" > sub/.lintstagedrc.json",
+                              PACKAGE + "git add .; git commit -qm 0; printf '#!/bin/sh\\nnode %s/lint-staged/bin/lint-staged.js\\n' $NPM > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; "
+                              "mkdir -p sub; echo y > sub/f; git add .; git commit -qm x", at="sub/.lintstagedrc.json"),
     ".nano-staged.json": Row("npm:nano-staged", "echo \"{\\\"*\\\": \\\"touch $RAN\\\"}\" > .nano-staged.json",
                              PACKAGE + "git add .; git commit -qm 0; printf '#!/bin/sh\\nnode %s/nano-staged/lib/bin.js\\n' $NPM > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; "
                              "echo y > f; git add .; git commit -qm x"),

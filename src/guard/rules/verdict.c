@@ -191,7 +191,10 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
         return deny(g, DENIAL_CREATE, NULL, path, REPOSITORY);
     if (made == MADE_LINK && module_behind(g, p, NULL))
         return deny(g, DENIAL_LINK, NULL, path, SUBMODULE);
-    g->birth |= reporoot_marks(g, p);
+    const bool marks = reporoot_marks(g, p);
+    if (marks && deep_marked(g, p, true) < 0)
+        return -EACCES;
+    g->birth |= marks;
     return repository_completed(g, p);
 }
 
