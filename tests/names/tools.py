@@ -150,7 +150,7 @@ UNTRIED = {
                                            ".moon/hooks .flox/env.json .jvmopts .sbtopts .mill-jvm-opts .mill-opts .gh-dash.yml .rusty-hook.toml rusty-hook.toml captainhook.json captainhook.config.json "
                                            "grumphp.yml grumphp.yaml grumphp.yml.dist grumphp.yaml.dist",
     "what it names is downloaded first": ".corepack.env .bazeliskrc .bazelversion gradle/gradle-daemon-jvm.properties .prototools mise.lock mise.local.lock .config/mise.lock mise/mise.lock flake.lock devenv.lock devbox.lock pixi.lock .flox/env.lock",
-    "a tool of npm, PyPI, Ruby or R, that is large for one row": ".poetry .pdm-plugins .git/lazygit.yml .lazygit.yml .bzr/branch/branch.conf .p4config .gclient .reviewboardrc .arcconfig prek.toml sgconfig.yml .rbenv-vars .lintr .git-hooks .gitlint .czrc .cz.json",
+    "a tool of npm, PyPI, Ruby or R, that is large for one row": ".poetry .pdm-plugins .git/lazygit.yml .lazygit.yml .bzr/branch/branch.conf .p4config .gclient .reviewboardrc .arcconfig prek.toml sgconfig.yml .rbenv-vars .lintr .lintr.R .git-hooks .gitlint .czrc .cz.json",
     "an editor's language server, or an editor's plugin": "*.sublime-project .lazy.lua .ycm_extra_conf.py .lite_project.lua rust-analyzer.toml .lsp/config.edn buildServer.json hie.yaml .hie-bios .sourcekit-lsp .kateproject .joyride .factorypath",
     "a login to a desktop or to systemd": ".config/autostart .config/systemd/user .config/environment.d .pam_environment .xprofile .xsessionrc .xinitrc",
     "graphical, or a service": ".vscode *.code-workspace .idea .run .fleet .zed .theia .nova .vs .settings .idx .project .externalToolBuilders .cproject conductor.json .conductor .superset .mux .cmux .workmux.yaml .devcontainer .devcontainer.json .helix",
