@@ -328,10 +328,11 @@ struct guard {
         char path[PLACE_PATH]; /* of what is replaced */
         size_t path_n;
     } wanted;
-    bool told;   /* its refusal was reported by deny() */
-    bool unread; /* its memory could not be read: said once it is answered (dispatch.c) */
-    bool birth;  /* this call creates a guarded name that did not exist: guard mode "existing", or a mount point */
-    bool point;  /* allowed only as a mount point: the creator gets no writable descriptor */
+    bool told;    /* its refusal was reported by deny() */
+    bool unread;  /* its memory could not be read: said once it is answered (dispatch.c) */
+    bool birth;   /* this call creates a guarded name that did not exist: guard mode "existing", or a mount point */
+    bool crosses; /* the directory that is renamed changes to another repository, or from none into one (deep.c) */
+    bool point;   /* allowed only as a mount point: the creator gets no writable descriptor */
     char text[2][PATH_MAX];
     char walk[2 * PATH_MAX];
     char bytes[64 << 10];

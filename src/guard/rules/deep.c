@@ -62,6 +62,7 @@ struct deep_search {
     unsigned left;
     size_t base, n; /* lengths: of the directory searched, of the path so far */
     bool free;      /* names in it will be, as in a repository of the box */
+    bool again;     /* what is free was told of before it moved */
     bool joins;     /* the directory itself becomes the root of another's repository */
     const struct rule *found;
     char path[PLACE_PATH + NAME_MAX + 2];
@@ -76,7 +77,8 @@ static bool is_brought(struct deep_search *s, size_t n)
         return false;
     if (!own && !s->free && !path_is_foreign(str_skip((struct str){s->path, s->n}, s->base), false))
         return true;
-    left_add(s->g, (struct str){s->path, s->n});
+    if (!s->again)
+        left_add(s->g, (struct str){s->path, s->n});
     return false;
 }
 
@@ -152,10 +154,39 @@ static struct nearest nearest_around(struct guard *g, const struct place *p)
                                                    : (struct nearest){ROOT_NONE, 0};
 }
 
+/* Whether one of the directories from the place's up to the first `n` bytes of its path, and not that, is the root of a repository. */
+static bool leaves_root(struct guard *g, const struct place *p, size_t n)
+{
+    struct str directory = {p->path, p->dir_n};
+    while (directory.n > n) {
+        if (root_kind_of(g, directory) != ROOT_NONE)
+            return true;
+        const char *slash = memrchr(directory.p, '/', directory.n);
+        directory.n = slash ? (size_t)(slash - directory.p) : 0;
+    }
+    return false;
+}
+
+/* Most moves are within a repository, and near: then nothing further up is looked at. */
+static bool stays_in_root(struct guard *g, const struct place *from, const struct place *to)
+{
+    size_t same = 0;
+    for (size_t i = 0; i <= from->dir_n && i <= to->dir_n; i++) {
+        const bool end = (i == from->dir_n || from->path[i] == '/') && (i == to->dir_n || to->path[i] == '/');
+        if (end)
+            same = i;
+        if (i == from->dir_n || i == to->dir_n || from->path[i] != to->path[i])
+            break;
+    }
+    return rules_of_host(&g->rules, place_path(from)) == rules_of_host(&g->rules, place_path(to)) &&
+           !leaves_root(g, from, same) && !leaves_root(g, to, same);
+}
+
 int deep_moves(struct guard *g, const struct place *from, const struct place *to, const struct place *now)
 {
-    if (!g->rules.deep || str_eq(place_dir(from), place_dir(to)))
+    if (!g->rules.deep || (now == from ? stays_in_root(g, from, to) : !g->crosses))
         return 0;
+    g->crosses = true;
     const struct nearest a = nearest_around(g, from), b = nearest_around(g, to);
     if (a.kind == b.kind &&
         (a.kind == ROOT_NONE || fold_eq((struct str){from->path, a.n}, (struct str){to->path, b.n})))
@@ -164,6 +195,7 @@ int deep_moves(struct guard *g, const struct place *from, const struct place *to
         return 0;
     const struct str there = str_skip(place_path(to), rules_root(&g->rules, place_path(to)).n);
     struct deep_search all = {.g = g,
+                              .again = now != from,
                               .free = a.kind != ROOT_OTHERS && (b.kind == ROOT_OWN || path_is_foreign(there, true))};
     int no = search_all(&all, now->dir, place_bare(now), place_path(now));
     return no == -EACCES ? deny(g, DENIAL_RENAME, all.found, place_path(to), BRINGS_DEEP) : no;

@@ -179,7 +179,7 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
                    struct sys_stat *ret)
 {
     struct sys_stat st, other = {.mode = S_IFREG};
-    g->birth = false;
+    g->birth = g->crosses = false;
     if (!from->plain || !to->plain)
         return 0; /* EBUSY */
     if (from->frozen || to->frozen)
