@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "base/arena.h"
+#include "base/json.h"
 
 /* ---- reading ---- */
 
@@ -663,9 +664,7 @@ static bool entry_eq(const struct gitconfig_entry *a, const struct gitconfig_ent
 static int refuse(struct buf *why, const struct gitconfig_entry *e, const char *what)
 {
     if (why) {
-        /* Keys are untrusted: print only printable characters. */
-        for (size_t i = 0; i < e->key.n && i < 200; i++)
-            buf_char(why, (unsigned char)e->key.p[i] < 0x20 || e->key.p[i] == 0x7f ? '?' : e->key.p[i]);
+        utf8_safe(why, (struct str){e->key.p, e->key.n < 200 ? e->key.n : 200}); /* it is untrusted */
         buf_printf(why, " %s (line %u): only keys that name no program, hook, include or path elsewhere can be changed",
                    what, e->line);
     }
