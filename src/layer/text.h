@@ -6,6 +6,8 @@
 
 /* Replaces `name` in `dir` by a synced file with this content; 0 or -errno. */
 int text_write(int dir, const char *name, const struct buf *content);
+/* Makes a new file with these bytes, that only its owner can read. */
+int text_make(int dir, const char *name, struct str bytes);
 int text_read(int dir, const char *name, struct arena *mem, struct str *ret);
 /* Cuts off a line. False at the end. */
 bool text_line(struct str *text, struct str *ret);

@@ -510,6 +510,21 @@ mkdir wrong out; echo 'gitdir: ../.git/modules/more' >wrong/.git; echo 'gitdir: 
         layer.pinfold("apply", ".git/modules/more", "more")
         check(git(layer, "log", "-1", "--format=%s", cwd=os.path.join(layer.work, "more")) == "box\n" and not os.path.exists(copy), "it alone")
 
+    def modules_judged():
+        """The file .git that lands is the one that was judged, whatever a box that lives writes into it meanwhile."""
+        def without(work):
+            with_modules(work)
+            os.unlink(os.path.join(work, "lib/mod/.git"))
+        master = layer_of("modules-master", "echo 'gitdir: ../../.git/modules/lib/mod' >lib/mod/.git", fill=without)
+        for when in (3,):
+            layer = c.again(master, "modules-judged")
+            file, = glob.glob(os.path.join(layer.state, "pinfold/layers/*/upper*/lib/mod/.git"))
+            swap = c.swapped_by(file, ".git", "evil")
+            layer.pinfold("apply", "--all", ok=None, wrap=(c.STRIKE, "do", str(when), swap))
+            check("evil" in open(file).read(), "not swapped before call", when)
+            said = open(os.path.join(layer.work, "lib/mod/.git")).read()
+            check(said == "gitdir: ../../.git/modules/lib/mod\n", "before call", when, said)
+
     def born():
         """A repository that the box has made lands whole, but for what git obeys; undo takes it away, unless the host has worked in it."""
         script = """git init -q -b main
@@ -825,5 +840,5 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
         master = layer_of("master", "echo y >>f1; rm f2; echo z >new", fill=lambda work: fill(work, files=4))
         return killed_at_each(master, ("apply", "--branch", "agent/try", "--all"), ready=lambda layer: (git(layer, "config", "user.name", "n"), git(layer, "config", "user.email", "a@b")))
 
-    return {"repo-lands": lands, "repo-host": host_moves, "repo-named": only_named, "repo-kinds": kinds, "repo-reftable": reftable, "branch": branch, "merge": merge, "merge-meanwhile": merge_meanwhile, "repo-inside": inside, "repo-modules": modules, "repo-modules-host": modules_host, "repo-modules-born": modules_born, "repo-born": born, "repo-objects": hostile_objects, "repo-paths": hostile_paths, "repo-index": hostile_index,
+    return {"repo-lands": lands, "repo-host": host_moves, "repo-named": only_named, "repo-kinds": kinds, "repo-reftable": reftable, "branch": branch, "merge": merge, "merge-meanwhile": merge_meanwhile, "repo-inside": inside, "repo-modules": modules, "repo-modules-host": modules_host, "repo-modules-born": modules_born, "repo-modules-judged": modules_judged, "repo-born": born, "repo-objects": hostile_objects, "repo-paths": hostile_paths, "repo-index": hostile_index,
             "repo-altered": altered, "kill-repo": killed, "kill-born": killed_born, "kill-inside": killed_inside, "kill-merge": killed_merge, "kill-branch": killed_branch}
