@@ -37,9 +37,11 @@ static bool joined(const char *base, const char *path, char ret[PATH_MAX])
 /* Worktrees are kept in the repository that they are of. */
 static bool is_kept_in(const char *own, const char *common)
 {
-    char kept[2 * PATH_MAX];
-    snprintf(kept, sizeof kept, "%s/worktrees%s", common, strrchr(own, '/'));
-    return same(own, kept);
+    const size_t n = strlen(common);
+    if (strncmp(own, common, n) != 0 || strncmp(own + n, "/worktrees/", 11) != 0)
+        return false;
+    const char *name = own + n + 11;
+    return *name && !strchr(name, '/');
 }
 
 /*

@@ -420,7 +420,7 @@ static int send_ask(const struct meeting *m, const struct packed *p)
     c.head.cmsg_type = SCM_RIGHTS;
     c.head.cmsg_len = CMSG_LEN(p->n_fds * sizeof(int));
     memcpy(CMSG_DATA(&c.head), p->fds, p->n_fds * sizeof(int));
-    long n = sys_sendmsg(m->socket, &q, MSG_NOSIGNAL);
+    long n = sys_send_fds(m->socket, &q, MSG_NOSIGNAL);
     return n < 0 ? (int)n : 0;
 }
 
