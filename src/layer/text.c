@@ -45,13 +45,19 @@ int text_write(int dir, const char *name, const struct buf *content)
 
 int text_read(int dir, const char *name, struct arena *mem, struct str *ret)
 {
+    const int e = text_read_most(dir, name, TEXT_MAX, mem, ret);
+    return e == -EFBIG ? -EBADMSG : e;
+}
+
+int text_read_most(int dir, const char *name, size_t most, struct arena *mem, struct str *ret)
+{
     struct layer_object o;
     own_fd int fd = sys_openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
     int e = fd < 0 ? fd : object_look(fd, "", &o);
     if (e < 0)
         return e;
-    if (!object_is(&o, S_IFREG) || o.size > TEXT_MAX)
-        return -EBADMSG;
+    if (!object_is(&o, S_IFREG) || o.size > most)
+        return object_is(&o, S_IFREG) ? -EFBIG : -EBADMSG;
     char *room = arena_zero(mem, o.size + 1);
     size_t n = 0;
     while (room && n < o.size) {
