@@ -1,5 +1,7 @@
 /* Descriptors: owning, copying, closing, sending. Sources: close_range(2), dup(2), pipe(2), unix(7). */
 #pragma once
+#include <errno.h>
+
 #include "sys/file.h"
 #include "sys/socket.h"
 
@@ -86,8 +88,14 @@ union sys_fd_message {
     struct cmsghdr head;
     char bytes[CMSG_SPACE(sizeof(int))];
 };
+/* After -ETOOMANYREFS: send.c. */
+long sys_send_again(int s, const struct msghdr *m, int flags);
 /* A message with descriptors; as sendmsg(2), but -errno. */
-long sys_send_fds(int s, const struct msghdr *m, int flags);
+static inline long sys_send_fds(int s, const struct msghdr *m, int flags)
+{
+    const long r = sys_sendmsg(s, m, flags);
+    return r == -ETOOMANYREFS ? sys_send_again(s, m, flags) : r;
+}
 /* Sends one message of `n` bytes, with the descriptor `fd` unless that is negative. Returns bytes sent or -errno. */
 static inline long sys_send_fd(int s, const void *bytes, size_t n, int fd, int flags)
 {

@@ -11,16 +11,15 @@
 
 #include "sys/process.h"
 
-long sys_send_fds(int s, const struct msghdr *m, int flags)
+long sys_send_again(int s, const struct msghdr *m, int flags)
 {
     struct sys_rlimit was, most, now;
-    long r = sys_sendmsg(s, m, flags);
-    if (r != -ETOOMANYREFS || sys_prlimit(RLIMIT_NOFILE, NULL, &was) < 0 || was.soft >= was.hard)
-        return r;
+    if (sys_prlimit(RLIMIT_NOFILE, NULL, &was) < 0 || was.soft >= was.hard)
+        return -ETOOMANYREFS;
     most = (struct sys_rlimit){was.hard, was.hard};
     if (sys_prlimit(RLIMIT_NOFILE, &most, &now) < 0)
-        return r;
-    r = sys_sendmsg(s, m, flags);
+        return -ETOOMANYREFS;
+    const long r = sys_sendmsg(s, m, flags);
     if (now.soft < now.hard) /* another thread is not here as well, which has raised it and puts it back */
         (void)sys_prlimit(RLIMIT_NOFILE, &now, NULL);
     return r;
