@@ -25,6 +25,14 @@ int err_say(struct err *e, enum err_kind kind, const char *format, ...)
     return errno_of(kind, 0);
 }
 
+/* What C libraries have no words for that help, or none at all. */
+static const char *errno_words(int no)
+{
+    return no == ETOOMANYREFS
+               ? "a program of this user, perhaps in a box, has sent too many descriptors that nobody takes (unix(7))"
+               : strerror(no);
+}
+
 int err_sys(struct err *e, enum err_kind kind, int no, const char *format, ...)
 {
     if (e) {
@@ -35,7 +43,7 @@ int err_sys(struct err *e, enum err_kind kind, int no, const char *format, ...)
         int n = vsnprintf(e->text, sizeof e->text, format, args);
         va_end(args);
         if (n >= 0 && (size_t)n < sizeof e->text)
-            snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s", strerror(no));
+            snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s", errno_words(no));
     }
     return errno_of(kind, no);
 }

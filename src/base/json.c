@@ -95,13 +95,17 @@ static bool is_deceptive(struct str s, size_t n)
     return false;
 }
 
+size_t utf8_plain(struct str s)
+{
+    const size_t n = s.n ? utf8_sequence(s) : 0;
+    return n && !is_control(s, n) && !is_deceptive(s, n) ? n : 0;
+}
+
 void utf8_safe(struct buf *out, struct str s)
 {
     while (s.n) {
-        size_t n = utf8_sequence(s), shown = n ? n : 1;
-        const bool plain = n && !is_control(s, n) && !is_deceptive(s, n);
-        if (plain)
-            buf_put(out, s.p, n);
+        const size_t n = utf8_sequence(s), shown = n ? n : 1, plain = utf8_plain(s);
+        buf_put(out, s.p, plain);
         for (size_t i = 0; i < shown && !plain; i++)
             buf_printf(out, "\\x%02x", (unsigned char)s.p[i]);
         s = str_skip(s, shown);

@@ -63,6 +63,8 @@ bool utf8_is_text(struct str s);
 /* Appends `s` so that a terminal shows it and obeys nothing: control characters (C0, DEL, C1) and invalid UTF-8 as
    \xNN. */
 void utf8_safe(struct buf *out, struct str s);
+/* Bytes of the character at the beginning; 0 if it would be shown as numbers. */
+size_t utf8_plain(struct str s);
 /* Appends a line for a terminal: `head`, then the formatted text as utf8_safe() gives it (names in it may be a box's). */
 void utf8_line(struct buf *out, const char *head, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));

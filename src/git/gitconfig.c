@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "base/arena.h"
+#include "base/json.h"
 
 /* ---- reading ---- */
 
@@ -264,6 +265,7 @@ enum value {
     NO_OPTION, /* not an option: programs put it on git's command lines */
     TAGOPT,    /* what is a remote's tagopt, and nothing else */
     URL,       /* a plain transport, or the name of a remote */
+    REFSPEC,   /* what a fetch writes: no replacements, no options */
     UPDATE,    /* what to do with a submodule, if not a command */
     INSIDE,    /* a path inside the writable tree, only in a submodule's repository */
     RELATIVE,  /* a path below, without .. */
@@ -287,8 +289,9 @@ static const struct passing repository[] = {
     {"branch", BARE, ANY, " autosetupmerge autosetuprebase sort ", NULL},
     {"remote", NAMED, URL, " url pushurl ", NULL},
     {"remote", NAMED, TAGOPT, " tagopt ", NULL},
+    {"remote", NAMED, REFSPEC, " fetch ", NULL},
     {"remote", NAMED, NO_OPTION,
-     " fetch push mirror prune prunetags skipdefaultupdate skipfetchall promisor partialclonefilter "
+     " push mirror prune prunetags skipdefaultupdate skipfetchall promisor partialclonefilter "
      "followremotehead gh-resolved ",
      NULL},
     {"remote", BARE, URL, " pushdefault ", NULL},
@@ -567,6 +570,29 @@ static bool plain_relative(struct str s)
     return true;
 }
 
+/*
+ * SOURCE:DESTINATION. A later fetch outside writes refs by these names, so they are judged as a box's own: none is an option, and none a
+ * replacement (refs/replace), which shows one object in place of another. A mirror takes all there is; the fetch of one is refused where a
+ * branch is checked out.
+ */
+static bool plain_refspec(struct str s)
+{
+    if (s.n == 0 || has_control(s))
+        return false;
+    struct str to = str_skip(s, s.p[0] == '+'), from = str_until(&to, ':');
+    if (str_starts(from, STR("-")) || (to.n && memchr(to.p, ':', to.n)))
+        return false;
+    if (to.n == 0 || (str_is(from, "refs/*") && str_is(to, "refs/*")))
+        return true;
+    for (struct str rest = to; rest.n;)
+        if (str_starts(str_until(&rest, '/'), STR("-")))
+            return false;
+    if (!str_starts(to, STR("refs/")))
+        return !memchr(to.p, '*', to.n) && !str_is(to, "HEAD");
+    struct str rest = str_skip(to, 5), space = str_until(&rest, '/');
+    return rest.n && !memchr(space.p, '*', space.n) && !str_is_nocase(space, "replace");
+}
+
 static bool plain_remotes(struct str s)
 {
     while (s.n)
@@ -594,6 +620,8 @@ static bool value_passes(const struct gitconfig_ask *ask, enum value rule, struc
         return str_is(v, "--tags") || str_is(v, "--no-tags");
     case URL:
         return plain_location(v);
+    case REFSPEC:
+        return plain_refspec(v);
     case UPDATE:
         return str_is(v, "checkout") || str_is(v, "rebase") || str_is(v, "merge") || str_is(v, "none");
     case INSIDE:
@@ -663,9 +691,7 @@ static bool entry_eq(const struct gitconfig_entry *a, const struct gitconfig_ent
 static int refuse(struct buf *why, const struct gitconfig_entry *e, const char *what)
 {
     if (why) {
-        /* Keys are untrusted: print only printable characters. */
-        for (size_t i = 0; i < e->key.n && i < 200; i++)
-            buf_char(why, (unsigned char)e->key.p[i] < 0x20 || e->key.p[i] == 0x7f ? '?' : e->key.p[i]);
+        utf8_safe(why, (struct str){e->key.p, e->key.n < 200 ? e->key.n : 200}); /* it is untrusted */
         buf_printf(why, " %s (line %u): only keys that name no program, hook, include or path elsewhere can be changed",
                    what, e->line);
     }

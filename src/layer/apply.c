@@ -136,6 +136,7 @@ static int add_changes(struct making_ops *m, const struct changes *all, const bo
         op->part = c->part != NULL;
         op->merged = c->merged;
         op->from = c->part ? c->part : c->path;
+        op->judged = str_of(c->new_link);
         op->link = c->linked && made[c->linked - 1] ? made[c->linked - 1] : 0;
         if (object_is(&c->new, S_IFDIR))
             op->new.mode |= 0700;
@@ -207,16 +208,19 @@ static int add_files(struct making_ops *m, const struct changes *all, const stru
     int r = 0;
     for (size_t i = 0; r == 0 && i < all->n; i++) {
         const struct change *c = &all->all[i];
+        struct str judged = {0};
         bool exact;
         if (!repo_is_file(c) || !path_wanted(c->path, ask->paths, &exact))
             continue;
         const char *why = c->alarms & ALARM_SETUID ? "it is setuid or setgid"
                           : !exact && repo_guarded(m->t, c->path)
                               ? "it lies below a guarded name; to apply it, name it itself"
-                              : repo_file_why_not(m->t, c, m->x.ops, m->x.n, m->mem);
+                              : repo_file_why_not(m->t, c, m->x.ops, m->x.n, m->mem, &judged);
         struct op *op = why ? NULL : add_op(m, OP_CREATE, c->path);
-        if (op)
+        if (op) {
             op->new = c->new;
+            op->judged = judged;
+        }
         r = why ? refuse_path(m, c->path, why) : op ? 0 : apply_no_memory(m->t, m->e);
     }
     return r;

@@ -171,7 +171,10 @@ struct op {
     /* The object is a hard link of that op's; OP_MODE: of the directory that it has made, which gets its times, too.
        An index plus 1; 0: none. */
     size_t link;
-    bool part;              /* `from` lies below the store, not the source. Not in journals */
+    bool part; /* `from` lies below the store, not the source. Not in journals */
+    /* What was judged: the target of a link, or a file's bytes. That lands, whatever a box that lives has made of it since. .p NULL: what
+       the source has. Not in journals */
+    struct str judged;
     bool merged;            /* the host's own change is in it: what it leaves is the host's, not ours */
     uint32_t keep;          /* the mode that it gets instead of that of `new`; 0: that. Not in journals */
     bool along;             /* of an undo: an object of a repository that goes as a whole. Not in journals */

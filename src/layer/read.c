@@ -263,8 +263,8 @@ static unsigned alarms_of(const struct layer_reading *r, const struct level *l, 
         alarms |= ALARM_LINK_PLACE;
     if (!file && !directory && !c->new_link)
         alarms |= ALARM_SPECIAL;
-    if ((file || directory) && c->new.mode &(file ? S_ISUID | S_ISGID : S_ISUID) &&
-        (c->new.mode & 07777 & ~c->old.mode) & (S_ISUID | S_ISGID))
+    /* A file also if it had the bit: the kernel takes it away when one is written, but not when one is mapped and changed so. */
+    if ((file && c->new.mode &(S_ISUID | S_ISGID)) || (directory && c->new.mode &S_ISUID & ~c->old.mode))
         alarms |= ALARM_SETUID;
     if (file && c->new.mode & 0111 && !(object_is(&c->old, S_IFREG) && c->old.mode & 0111))
         alarms |= ALARM_EXECUTABLE;

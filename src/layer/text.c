@@ -8,6 +8,23 @@
 
 #define TEXT_MAX ((size_t)1 << 30)
 
+static int put_bytes(int fd, struct str bytes)
+{
+    int e = fd < 0 ? fd : 0;
+    for (size_t done = 0; e == 0 && done < bytes.n;) {
+        const long k = sys_write(fd, bytes.p + done, bytes.n - done);
+        e = k < 0 ? (int)k : 0;
+        done += k > 0 ? (size_t)k : 0;
+    }
+    return e;
+}
+
+int text_make(int dir, const char *name, struct str bytes)
+{
+    own_fd int fd = sys_openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return put_bytes(fd, bytes);
+}
+
 int text_write(int dir, const char *name, const struct buf *content)
 {
     char beside[64];
@@ -18,12 +35,7 @@ int text_write(int dir, const char *name, const struct buf *content)
     memcpy(beside + n, ".new", 5);
     (void)sys_unlinkat(dir, beside, 0);
     own_fd int fd = sys_openat(dir, beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int e = fd < 0 ? fd : 0;
-    for (size_t done = 0; e == 0 && done < content->n;) {
-        long k = sys_write(fd, content->p + done, content->n - done);
-        e = k < 0 ? (int)k : 0;
-        done += k > 0 ? (size_t)k : 0;
-    }
+    int e = put_bytes(fd, (struct str){content->p, content->n});
     if (e == 0)
         e = sys_fsync(fd);
     if (e == 0)
@@ -33,13 +45,19 @@ int text_write(int dir, const char *name, const struct buf *content)
 
 int text_read(int dir, const char *name, struct arena *mem, struct str *ret)
 {
+    const int e = text_read_most(dir, name, TEXT_MAX, mem, ret);
+    return e == -EFBIG ? -EBADMSG : e;
+}
+
+int text_read_most(int dir, const char *name, size_t most, struct arena *mem, struct str *ret)
+{
     struct layer_object o;
     own_fd int fd = sys_openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
     int e = fd < 0 ? fd : object_look(fd, "", &o);
     if (e < 0)
         return e;
-    if (!object_is(&o, S_IFREG) || o.size > TEXT_MAX)
-        return -EBADMSG;
+    if (!object_is(&o, S_IFREG) || o.size > most)
+        return object_is(&o, S_IFREG) ? -EFBIG : -EBADMSG;
     char *room = arena_zero(mem, o.size + 1);
     size_t n = 0;
     while (room && n < o.size) {

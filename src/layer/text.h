@@ -6,7 +6,11 @@
 
 /* Replaces `name` in `dir` by a synced file with this content; 0 or -errno. */
 int text_write(int dir, const char *name, const struct buf *content);
+/* Makes a new file with these bytes, that only its owner can read. */
+int text_make(int dir, const char *name, struct str bytes);
 int text_read(int dir, const char *name, struct arena *mem, struct str *ret);
+/* -EFBIG: it has more bytes than `most`; a file that takes no room on the disk may have as many as it likes. */
+int text_read_most(int dir, const char *name, size_t most, struct arena *mem, struct str *ret);
 /* Cuts off a line. False at the end. */
 bool text_line(struct str *text, struct str *ret);
 /* Cuts off a number and the blank behind it. */

@@ -19,6 +19,7 @@
 
 #include "layer/change.h"
 #include "layer/repo/repo.h"
+#include "layer/text.h"
 #include "sys/fd.h"
 
 #define STAGE_PARENT ".pinfold"
@@ -185,6 +186,18 @@ static int copy_back(int from, const char *from_name, const struct op *op, int t
     return object_copy(from, from_name, &kept, to, to_name);
 }
 
+static int stage_judged(struct transacting *r, const struct op *op, const char *name)
+{
+    int e = 0;
+    if (object_is(&op->new, S_IFLNK)) {
+        const char *target = arena_str(r->mem, op->judged);
+        e = target ? sys_symlinkat(target, r->stage, name) : -ENOMEM;
+    } else {
+        e = text_make(r->stage, name, op->judged);
+    }
+    return e < 0 ? e : object_dress(r->stage, name, &op->new);
+}
+
 static int stage_op(struct transacting *r, size_t i)
 {
     struct op *op = &r->x->ops[i];
@@ -194,8 +207,10 @@ static int stage_op(struct transacting *r, size_t i)
     struct layer_object made;
     (void)stage_name('n', i, name);
     int e = first && !first->why ? sys_linkat(r->stage, stage_name('n', op->link - 1, other), r->stage, name, 0) : -1;
-    own_fd int from = e < 0 ? object_parent(op->part ? r->t->store : r->source, op->from, &last) : -1;
-    if (e < 0)
+    if (e < 0 && op->judged.p)
+        e = stage_judged(r, op, name);
+    own_fd int from = e < 0 && !op->judged.p ? object_parent(op->part ? r->t->store : r->source, op->from, &last) : -1;
+    if (e < 0 && !op->judged.p)
         e = from < 0 ? from : -EXDEV;
     /* An undo gives back the very inode that it took out, if that lies on this file system. */
     if (e == -EXDEV && from >= 0 && r->x->kind == TRANSACTION_UNDO && !object_is(&op->new, S_IFDIR))

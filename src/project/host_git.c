@@ -34,19 +34,32 @@ static bool joined(const char *base, const char *path, char ret[PATH_MAX])
     return n > 0 && n < (int)sizeof room && realpath(room, ret);
 }
 
+/* Worktrees are kept in the repository that they are of. */
+static bool is_kept_in(const char *own, const char *common)
+{
+    const size_t n = strlen(common);
+    if (strncmp(own, common, n) != 0 || strncmp(own + n, "/worktrees/", 11) != 0)
+        return false;
+    const char *name = own + n + 11;
+    return *name && !strchr(name, '/');
+}
+
 /*
- * Where .git is a directory, that one. Where it is a file, a box that has the checkout may have written it: what it names counts only
- * if that is a worktree of a repository which names this checkout, too.
+ * Where .git is a directory, that one, unless it says that another one is the repository. Where it is a file, a box that has the checkout
+ * may have written it, and what it names, too: that counts only if it lies in the repository whose worktree it says to be, which no box
+ * gets to write that has not got the repository, and if it names this checkout.
  */
 int host_git_directory(const char *real, char ret[PATH_MAX])
 {
-    char git[PATH_MAX + 8], said[PATH_MAX], own[PATH_MAX], path[PATH_MAX + 16], back[PATH_MAX];
+    char git[PATH_MAX + 8], said[PATH_MAX], own[PATH_MAX], path[PATH_MAX + 24], back[PATH_MAX];
     struct stat st;
     snprintf(git, sizeof git, "%s/.git", real);
     if (lstat(git, &st) < 0)
         return -errno;
-    if (S_ISDIR(st.st_mode))
-        return realpath(git, ret) ? 0 : -errno;
+    if (S_ISDIR(st.st_mode)) {
+        snprintf(path, sizeof path, "%s/commondir", git);
+        return lstat(path, &st) == 0 ? -EINVAL : realpath(git, ret) ? 0 : -errno;
+    }
     if (!S_ISREG(st.st_mode) || !read_line(git, said) || strncmp(said, "gitdir: ", 8) != 0 ||
         !joined(real, said + 8, own))
         return -EINVAL;
@@ -54,7 +67,7 @@ int host_git_directory(const char *real, char ret[PATH_MAX])
     if (!read_line(path, back) || !same(back, git))
         return -EINVAL;
     snprintf(path, sizeof path, "%s/commondir", own);
-    return read_line(path, said) && joined(own, said, ret) ? 0 : -EINVAL;
+    return read_line(path, said) && joined(own, said, ret) && is_kept_in(own, ret) ? 0 : -EINVAL;
 }
 
 const char *host_program(void)

@@ -166,20 +166,6 @@ int plan_image_check(const void *bytes, size_t n)
     return steps_fit(p) && guard_fits(p) ? 0 : -EBADMSG;
 }
 
-void put_path(struct buf *out, const char *s)
-{
-    bool text = utf8_valid(str_of(s));
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s, next = (unsigned char)s[1];
-        if (c < 32 || c == 127 || c == '\\' || (c >= 128 && !text))
-            buf_printf(out, "\\%03o", c);
-        else if (c == 0xc2 && next < 0xa0) /* U+0080 to U+009F: terminals take them for commands */
-            buf_printf(out, "\\%03o\\%03o", c, (unsigned char)*++s);
-        else
-            buf_char(out, *s);
-    }
-}
-
 static void put_flags(struct buf *out, unsigned flags)
 {
     static const char *const names[] = {"ro",        "nosuid",   "nodev",     "noexec",
@@ -258,7 +244,7 @@ static void put_rest(const struct plan_image *p, const struct step *s, struct bu
         buf_printf(out, ": %s", stub_name(s->mode));
         if (s->kind == STEP_STUB && s->mode == STUB_LINK) {
             buf_text(out, " to ");
-            put_path(out, plan_string(p, s->b));
+            utf8_safe(out, str_of(plan_string(p, s->b)));
         }
         break;
     case STEP_TMPFS:
@@ -274,12 +260,12 @@ static void put_rest(const struct plan_image *p, const struct step *s, struct bu
         break;
     case STEP_SYMLINK:
         buf_text(out, " -> ");
-        put_path(out, plan_string(p, s->b));
+        utf8_safe(out, str_of(plan_string(p, s->b)));
         break;
     case STEP_OVERLAY:
     case STEP_LAYER:
         buf_text(out, " from ");
-        put_path(out, plan_string(p, s->b));
+        utf8_safe(out, str_of(plan_string(p, s->b)));
         break;
     case STEP_RULE:
         put_bits(out, s->mode, rights, 4);
@@ -298,9 +284,9 @@ void step_print(const struct plan_image *p, const struct step *s, struct buf *ou
         return;
     if (s->kind == STEP_ATTACH) {
         buf_char(out, ' ');
-        put_path(out, slot_source(p, s->b));
+        utf8_safe(out, str_of(slot_source(p, s->b)));
         buf_text(out, " on ");
-        put_path(out, plan_string(p, s->a));
+        utf8_safe(out, str_of(plan_string(p, s->a)));
     } else if (s->kind == STEP_RLIMIT) {
         buf_printf(out, " %s %u%s", rlimit_name(s->a), s->b, s->mode == 1024 ? " KiB" : "");
     } else if (s->kind == STEP_FILTER) {
@@ -318,7 +304,7 @@ void step_print(const struct plan_image *p, const struct step *s, struct buf *ou
         put_bits(out, s->mode, scopes, 2);
     } else if (arguments[s->kind][0] != NOTHING) {
         buf_char(out, ' ');
-        put_path(out, plan_string(p, s->a));
+        utf8_safe(out, str_of(plan_string(p, s->a)));
         put_rest(p, s, out);
     }
     put_flags(out, s->flags);

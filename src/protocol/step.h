@@ -169,5 +169,3 @@ const char *step_name(enum step_kind kind);
 /* One line for people: "attach /home/u/src on /home/u/src (rw)". */
 struct buf;
 void step_print(const struct plan_image *p, const struct step *s, struct buf *out);
-/* Puts a path on one line, safe for a terminal: control characters, backslashes and invalid UTF-8 as \\ooo. */
-void put_path(struct buf *out, const char *path);

@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 
 #include "base/fd.h"
+#include "sys/fd.h"
 
 enum field_type { FIELD_NULL, FIELD_TEXT, FIELD_BYTES, FIELD_NUMBER, FIELD_LIST };
 struct field {
@@ -191,11 +192,11 @@ int message_send(int socket, const struct buf *b, const int *fds, unsigned n_fds
             c->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
             memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
         }
-        ssize_t n = sendmsg(socket, &m, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
+        const long n = sys_send_fds(socket, &m, MSG_NOSIGNAL);
+        if (n == -EINTR)
             continue;
         if (n < 0)
-            return -errno;
+            return (int)n;
         sent += (size_t)n;
     }
     return 0;

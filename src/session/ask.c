@@ -52,11 +52,11 @@ int ask_send(int fd, struct keep_request q, struct str payload, const int *fds, 
             (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(n * sizeof(int))};
         memcpy(CMSG_DATA(&control.align), all, n * sizeof(int));
     }
-    ssize_t sent;
+    long sent;
     do
-        sent = sendmsg(fd, &m, MSG_NOSIGNAL);
-    while (sent < 0 && errno == EINTR);
-    return sent < 0 ? err_sys(e, ERR_SYSTEM, errno, "cannot send a request to the session") : 0;
+        sent = sys_send_fds(fd, &m, MSG_NOSIGNAL);
+    while (sent == -EINTR);
+    return sent < 0 ? err_sys(e, ERR_SYSTEM, (int)-sent, "cannot send a request to the session") : 0;
 }
 
 static int take_file(int file, size_t n, struct buf *out)

@@ -8,21 +8,25 @@
  * one who has not sent anything by then is passed on to pid 1 (command_pass()), which reads what it understands, and gives the rest back.
  *
  * In a box that keeps sessions of its own the guard around it makes every connection, and is seen as process 0. There it is the request
- * that tells who sent it (SCM_CREDENTIALS), as the kernel adds it.
+ * that tells who sent it (SCM_CREDENTIALS, and from Linux 6.5 on SCM_PIDFD), as the kernel adds it.
  */
 #include <signal.h>
 #include <stdio.h>
 #include <fcntl.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include "base/json.h"
 #include "sessiond/parts.h"
 #include "sys/poll.h"
 
-#define PEER_PIDFD   77           /* SO_PEERPIDFD, Linux 6.5 */
-#define PIDFD_PID_NS _IO(0xFF, 5) /* PIDFD_GET_PID_NAMESPACE, Linux 6.11 */
+#define PEER_PIDFD    77 /* SO_PEERPIDFD, Linux 6.5 */
+#define MESSAGE_PIDFD 4  /* SCM_PIDFD, which comes with PASS_PIDFD */
+#define NO_PIDFD      (-1)
+#define PROCESS_GONE  (-2)
+/* Descriptors, who sent them, and a descriptor of that process. */
+#define CONTROL_ROOM                                                                                                   \
+    (CMSG_SPACE((KEEP_FDS + 1) * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int)))
 
 static _Alignas(8) char message[KEEP_MESSAGE + 8];
 
@@ -37,39 +41,27 @@ void ask_begin(struct sessiond *k)
     }
 }
 
-/* Of a client at a connection the kernel has told, with a descriptor that is it and no other; by its name in /proc that takes five times
-   as long. Before Linux 6.11 and for other clients by name. */
-static bool pid_ns_of(int fd, int pid, struct stat *ret)
+/* process: a descriptor of it; -1: none. */
+static bool is_user(const struct sessiond *k, int process, const struct ucred *who)
 {
-    char path[48];
-    int client = -1;
-    socklen_t n = sizeof client;
-    if (fd >= 0 && getsockopt(fd, SOL_SOCKET, PEER_PIDFD, &client, &n) == 0) {
-        auto_fd int process = client, ns = ioctl(process, PIDFD_PID_NS, 0);
-        if (ns >= 0)
-            return fstat(ns, ret) == 0;
-    }
-    snprintf(path, sizeof path, "/proc/%d/ns/pid", pid);
-    return stat(path, ret) == 0;
-}
-
-/* fd: its connection; -1: not its own. */
-static bool is_user(const struct sessiond *k, int fd, const struct ucred *who)
-{
-    struct stat st;
-    return who->uid == geteuid() && who->pid > 0 && pid_ns_of(fd, (int)who->pid, &st) && st.st_dev == k->pid_ns_dev &&
-           st.st_ino == k->pid_ns_ino;
+    uint64_t dev, ino;
+    return who->uid == geteuid() && who->pid > 0 && peer_pid_namespace(process, (int)who->pid, &dev, &ino) &&
+           dev == k->pid_ns_dev && ino == k->pid_ns_ino;
 }
 
 /* *ret_pid 0: the request will tell. */
 static bool is_ours(const struct sessiond *k, int fd, int *ret_pid)
 {
     struct ucred who;
-    socklen_t n = sizeof who;
+    socklen_t n = sizeof who, n_client = sizeof(int);
+    int client = -1;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) < 0)
         return false;
     *ret_pid = (int)who.pid;
-    return who.pid == 0 ? k->ask->nested : is_user(k, fd, &who);
+    if (who.pid == 0)
+        return k->ask->nested;
+    auto_fd int process = getsockopt(fd, SOL_SOCKET, PEER_PIDFD, &client, &n_client) == 0 ? client : -1;
+    return is_user(k, process, &who);
 }
 
 static void drop(struct sessiond *k, unsigned i)
@@ -238,7 +230,7 @@ static bool take_message(struct sessiond *k, int fd, int pid, uint64_t looked)
 {
     union {
         struct cmsghdr align;
-        char room[CMSG_SPACE((KEEP_FDS + 1) * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+        char room[CONTROL_ROOM];
     } control;
     int fds[sizeof control.room / sizeof(int)]; /* whatever comes; keep_request_check() counts them */
     struct ucred who = {0};
@@ -246,18 +238,23 @@ static bool take_message(struct sessiond *k, int fd, int pid, uint64_t looked)
     struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     struct session_request q = {.from = fd, .pid = pid, .looked = looked};
     unsigned n_fds = 0;
+    auto_fd int sender = NO_PIDFD;
     ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     for (struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS && c->cmsg_len == CMSG_LEN(sizeof who))
             memcpy(&who, CMSG_DATA(c), sizeof who);
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == MESSAGE_PIDFD && c->cmsg_len == CMSG_LEN(sizeof sender)) {
+            memcpy(&sender, CMSG_DATA(c), sizeof sender);
+            sender = sender < 0 ? PROCESS_GONE : sender; /* an errno: it was waited for already */
+        }
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
             continue;
         n_fds = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
         memcpy(fds, CMSG_DATA(c), n_fds * sizeof(int));
     }
-    const bool stranger = n > 0 && pid == 0 && !is_user(k, -1, &who);
+    const bool stranger = n > 0 && pid == 0 && (sender == PROCESS_GONE || !is_user(k, sender, &who));
     if (pid == 0)
         q.pid = (int)who.pid;
     if (n <= 0 || stranger || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {

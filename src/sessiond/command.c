@@ -118,12 +118,13 @@ static int send_all(const struct sessiond *k, const int *fds, unsigned n_fds)
         (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(n * sizeof(int))};
     memcpy(CMSG_DATA(&c.align), all, n * sizeof(int));
     for (;;) {
-        if (sendmsg(control, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+        const long r = sys_send_fds(control, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (r >= 0)
             return 0;
-        if (errno == EINTR)
+        if (r == -EINTR)
             continue;
-        if (errno != EAGAIN)
-            return -errno;
+        if (r != -EAGAIN)
+            return (int)r;
         struct pollfd p = {.fd = control, .events = POLLOUT};
         const struct timespec patience = {CONTROL_PATIENCE_MS / 1000, 0};
         if (sys_poll(&p, 1, &patience) == 0)

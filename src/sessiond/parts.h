@@ -5,6 +5,7 @@
  *     answer.c    answers                           command.c  sends a command to pid 1
  *     jobs.c      commands without a caller         shell.c    persistent shells
  *     denied.c    the guard's denials, by command   running.c  what runs at the moment
+ *     peer.c      where a client is
  */
 #pragma once
 #include <errno.h>
@@ -24,6 +25,7 @@
 #define PASSED_KNOWN    64u       /* more than pid 1 keeps waiting and has not answered yet */
 #define FRESH_US        20000u /* how long a look at the host's files holds for the connection that it was made for */
 #define NEVER           UINT64_MAX
+#define PASS_PIDFD      76 /* SO_PASSPIDFD, Linux 6.5 */
 
 enum command_source {
     SOURCE_LISTEN,
@@ -84,6 +86,10 @@ bool sessiond_is_found(const struct sessiond *k);
 bool sessiond_has_record(struct sessiond *k);
 /* Its box is ending, and nobody finds it any more: who starts a session of its name waits for that end, and has another. */
 void sessiond_leave(struct sessiond *k);
+
+/* ---- peer.c ---- */
+/* Of the process that `process` is, which had the number `pid` when it sent; -1: what has that number now. */
+bool peer_pid_namespace(int process, int pid, uint64_t *ret_dev, uint64_t *ret_ino);
 
 /* ---- answer.c ---- */
 void answer_refused(int to, const struct err *e, int r);

@@ -34,8 +34,10 @@ static int make_listener(struct sessiond *k, struct err *e)
     (void)unlinkat(dir, KEEP_SOCKET, 0);
     mode_t mask = umask(0177);
     const int credentials = k->ask->nested;
-    if (credentials)
+    if (credentials) {
         (void)setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &credentials, sizeof credentials);
+        (void)setsockopt(fd, SOL_SOCKET, PASS_PIDFD, &credentials, sizeof credentials);
+    }
     int r = dir < 0 || fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(fd, 1024) < 0 ? -errno : 0;
     (void)umask(mask);
     if (r == 0)

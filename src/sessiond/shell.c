@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include "sessiond/parts.h"
+#include "sys/fd.h"
 
 struct shell {
     char name[KEEP_MAX_NAME + 1]; /* "": free */
@@ -116,7 +117,8 @@ static int hand_out(struct shell *s, bool fresh)
     struct iovec v = {&f, sizeof f};
     struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof c};
     memcpy(CMSG_DATA(&c.align), fds, sizeof fds);
-    return sendmsg(s->caller, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+    const long r = sys_send_fds(s->caller, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return r < 0 ? (int)r : 0;
 }
 
 void shells_ask(struct sessiond *k, struct session_request *q)

@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/json.h"
 #include "survey/gitruns.h"
 #include "match/path.h"
 #include "sys/fd.h"
@@ -159,10 +160,9 @@ const char *git_odd_remedy(struct arena *mem, const struct git_run *r)
 
 static void put_safe(struct buf *out, const char *text, size_t most)
 {
-    size_t i = 0;
-    for (; text[i] && i < most; i++)
-        buf_char(out, (unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i]);
-    if (text[i])
+    const size_t n = strnlen(text, most);
+    utf8_safe(out, (struct str){text, n});
+    if (text[n])
         buf_text(out, "...");
 }
 

@@ -1,5 +1,7 @@
 /* Descriptors: owning, copying, closing, sending. Sources: close_range(2), dup(2), pipe(2), unix(7). */
 #pragma once
+#include <errno.h>
+
 #include "sys/file.h"
 #include "sys/socket.h"
 
@@ -86,6 +88,14 @@ union sys_fd_message {
     struct cmsghdr head;
     char bytes[CMSG_SPACE(sizeof(int))];
 };
+/* After -ETOOMANYREFS: send.c. */
+long sys_send_again(int s, const struct msghdr *m, int flags);
+/* A message with descriptors; as sendmsg(2), but -errno. */
+static inline long sys_send_fds(int s, const struct msghdr *m, int flags)
+{
+    const long r = sys_sendmsg(s, m, flags);
+    return r == -ETOOMANYREFS ? sys_send_again(s, m, flags) : r;
+}
 /* Sends one message of `n` bytes, with the descriptor `fd` unless that is negative. Returns bytes sent or -errno. */
 static inline long sys_send_fd(int s, const void *bytes, size_t n, int fd, int flags)
 {
@@ -100,7 +110,7 @@ static inline long sys_send_fd(int s, const void *bytes, size_t n, int fd, int f
         m.msg_control = &c;
         m.msg_controllen = sizeof c;
     }
-    return sys_sendmsg(s, &m, flags | MSG_NOSIGNAL);
+    return fd < 0 ? sys_sendmsg(s, &m, flags | MSG_NOSIGNAL) : sys_send_fds(s, &m, flags | MSG_NOSIGNAL);
 }
 /* Receives one message of at most `n` bytes; *ret_fd: the descriptor in it (close-on-exec) or -1. 0: end of stream. */
 static inline long sys_recv_fd(int s, void *bytes, size_t n, int *ret_fd, int flags)

@@ -7,6 +7,7 @@ import pty
 import random
 import re
 import select
+import shlex
 import shutil
 import stat
 import subprocess
@@ -664,6 +665,66 @@ def hostile():
     check(os.stat(os.path.join(layer.work, "a")).st_mode & 0o777 == 0o644 and not os.path.exists(os.path.join(layer.work, "n\nl 2")), "and back")
 
 
+# Its bytes are replaced by as many others, and nothing but its time of change tells.
+SWAP = """import os, sys
+path, old, new = (os.fsencode(word) for word in sys.argv[1:])
+st = os.lstat(path)
+if os.path.islink(path):
+    target = os.readlink(path).replace(old, new)
+    os.unlink(path)
+    more = [path]
+    os.symlink(target, path)
+    while os.lstat(path).st_ino != st.st_ino and len(more) < 200:
+        os.rename(path, path + b"%d" % len(more))
+        more.append(path + b"%d" % len(more))
+        os.symlink(target, path)
+    for one in more[1:]:
+        os.unlink(one)
+else:
+    with open(path, "r+b") as file:
+        text = file.read().replace(old, new)
+        file.seek(0)
+        file.write(text)
+os.utime(path, ns=(st.st_atime_ns, st.st_mtime_ns), follow_symlinks=False)"""
+
+
+def swapped_by(path, old, new):
+    """A command for STRIKE: a box that lives replaces what was judged."""
+    return shlex.join(["/usr/bin/python3", "-c", SWAP, path, old, new])
+
+
+def judged_lands():
+    """What lands of a link is what was judged, whatever a box that lives makes of it before it is copied."""
+    master = new_layer("master", small, "ln -s agit/hooks l")
+    for when in (3, 6, 9):
+        layer = again(master, "judged")
+        layer.pinfold("apply", "--all", ok=None, wrap=(STRIKE, "do", str(when), swapped_by(os.path.join(layer.dir, "upper/l"), "agit", ".git")))
+        check(os.readlink(os.path.join(layer.dir, "upper/l")) == ".git/hooks", "not swapped before call", when)
+        check(os.readlink(os.path.join(layer.work, "l")) == "agit/hooks", "before call", when, os.readlink(os.path.join(layer.work, "l")))
+
+
+def setuid_mapped():
+    """The kernel leaves a file its setuid bit when it is changed by a mapping; that waits to be named as a new bit does."""
+    def fill(work):
+        for name, mode in (("user", 0o4755), ("group", 0o2755), ("same", 0o4755), ("plain", 0o755)):
+            put(work, name, "#!/bin/sh\n" * 500, mode)
+    code = """import mmap, os, sys
+for name in sys.argv[1:]:
+    with open(name, "r+b") as file, mmap.mmap(file.fileno(), 4096, mmap.MAP_SHARED) as bytes_:
+        bytes_[:10] = b"#!/bin/ev\\n"
+"""
+    layer = new_layer("setuid", fill, f"python3 -c {shlex.quote(code)} user group plain; touch same")
+    check(os.stat(os.path.join(layer.dir, "upper/user")).st_mode & 0o4000, "the kernel takes the bit from what is mapped")
+    told = layer.diff()
+    check({p: "setuid" in c["alarms"] and c["waits"] for p, c in told.items()} == {"user": True, "group": True, "plain": False}, told)
+    code, _, err = layer.pinfold("apply", "--all", ok=None)
+    check(code == 1 and err.count("it is setuid or setgid; to apply it, name this path itself") == 2, code, err)
+    for name, lands in (("user", False), ("group", False), ("plain", True)):
+        check((b"/ev" in open(os.path.join(layer.work, name), "rb").read()) == lands, name)
+    layer.pinfold("apply", "user")
+    check(b"/ev" in open(os.path.join(layer.work, "user"), "rb").read() and os.stat(os.path.join(layer.work, "user")).st_mode & 0o4000, "named itself")
+
+
 def terminal():
     """A terminal gets nothing to obey from names or contents, and no name that shows as another one; a pipe gets the bytes."""
     layer = new_layer("terminal", small, r"printf 'ok\tx\033]0;title\007\r\302\233\342\200\256y\nend' >f; : >\"$(printf 'x\342\200\256txt.exe')\"; : >\"$(printf 'e\033[2J')\"; "
@@ -1085,7 +1146,7 @@ setfacl -d -m u:{mine}:rx dir; setfattr -n user.dir -v d dir; echo n >new; setfa
 
 CASES = {"attributes": attributes, "reads": reads_what_the_box_sees, "alarms": tells_what_matters, "spelling": other_spellings, "looked": looked_at, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
          "undo-refuses": undo_refuses, "hunks": by_hunks, "hunks-meanwhile": hunks_meanwhile, "kill-hunks": killed_by_hunks, "to": elsewhere, "to-conflicts": elsewhere_conflicts, "kill-to": killed_elsewhere, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "kill-stacked": killed_stacked, "kill-living": killed_living, "schedules": schedules,
-         "file-systems": refuses_file_systems, "hostile": hostile, "odd": odd_objects,
+         "file-systems": refuses_file_systems, "hostile": hostile, "judged": judged_lands, "setuid": setuid_mapped, "odd": odd_objects,
          "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "paged": paged, "tool": tooled, "then": asked_then, "patch": patch_round_trip, "chosen": patch_of_chosen, "renames": renames, "quick": quick}
 
 

@@ -510,6 +510,35 @@ mkdir wrong out; echo 'gitdir: ../.git/modules/more' >wrong/.git; echo 'gitdir: 
         layer.pinfold("apply", ".git/modules/more", "more")
         check(git(layer, "log", "-1", "--format=%s", cwd=os.path.join(layer.work, "more")) == "box\n" and not os.path.exists(copy), "it alone")
 
+    def large():
+        """Files of git's that are all hole take no memory, and what is refused is named."""
+        script = "".join(f"truncate -s 1073741820 {name}; " for name in (".git/packed-refs", ".git/refs/heads/x", ".git/refs/heads/y", ".git/HEAD")) + "for i in 1 2 3 4 5 6 7 8; do truncate -s 60M .git/logs/refs/heads/$i; done"
+        for lasts, why in ((script, ".git: its packed-refs cannot be read"), (script.replace(".git/packed-refs", "f0"), "heads/y: it is not a valid ref in the layer")):
+            layer = layer_of("large", lasts)
+            for words in (["diff"], ["apply", ".git"]):
+                with open(os.path.join(layer.top, "said"), "w+b") as said:
+                    done = subprocess.Popen([kit.PINFOLD, *words], cwd=layer.work, env=layer.env, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+                    status, used = os.wait4(done.pid, 0)[1:]
+                    said.seek(0)
+                    text = said.read().decode()
+                check(used.ru_maxrss < 300 << 10, words, "takes", used.ru_maxrss, "KiB", text)
+                check(words == ["diff"] and os.WEXITSTATUS(status) == 0 or os.WEXITSTATUS(status) == 1 and why in text, words, status, text)
+
+    def modules_judged():
+        """The file .git that lands is the one that was judged, whatever a box that lives writes into it meanwhile."""
+        def without(work):
+            with_modules(work)
+            os.unlink(os.path.join(work, "lib/mod/.git"))
+        master = layer_of("modules-master", "echo 'gitdir: ../../.git/modules/lib/mod' >lib/mod/.git", fill=without)
+        for when in (3,):
+            layer = c.again(master, "modules-judged")
+            file, = glob.glob(os.path.join(layer.state, "pinfold/layers/*/upper*/lib/mod/.git"))
+            swap = c.swapped_by(file, ".git", "evil")
+            layer.pinfold("apply", "--all", ok=None, wrap=(c.STRIKE, "do", str(when), swap))
+            check("evil" in open(file).read(), "not swapped before call", when)
+            said = open(os.path.join(layer.work, "lib/mod/.git")).read()
+            check(said == "gitdir: ../../.git/modules/lib/mod\n", "before call", when, said)
+
     def born():
         """A repository that the box has made lands whole, but for what git obeys; undo takes it away, unless the host has worked in it."""
         script = """git init -q -b main
@@ -825,5 +854,5 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
         master = layer_of("master", "echo y >>f1; rm f2; echo z >new", fill=lambda work: fill(work, files=4))
         return killed_at_each(master, ("apply", "--branch", "agent/try", "--all"), ready=lambda layer: (git(layer, "config", "user.name", "n"), git(layer, "config", "user.email", "a@b")))
 
-    return {"repo-lands": lands, "repo-host": host_moves, "repo-named": only_named, "repo-kinds": kinds, "repo-reftable": reftable, "branch": branch, "merge": merge, "merge-meanwhile": merge_meanwhile, "repo-inside": inside, "repo-modules": modules, "repo-modules-host": modules_host, "repo-modules-born": modules_born, "repo-born": born, "repo-objects": hostile_objects, "repo-paths": hostile_paths, "repo-index": hostile_index,
+    return {"repo-lands": lands, "repo-host": host_moves, "repo-named": only_named, "repo-kinds": kinds, "repo-reftable": reftable, "branch": branch, "merge": merge, "merge-meanwhile": merge_meanwhile, "repo-inside": inside, "repo-modules": modules, "repo-modules-host": modules_host, "repo-modules-born": modules_born, "repo-modules-judged": modules_judged, "repo-large": large, "repo-born": born, "repo-objects": hostile_objects, "repo-paths": hostile_paths, "repo-index": hostile_index,
             "repo-altered": altered, "kill-repo": killed, "kill-born": killed_born, "kill-inside": killed_inside, "kill-merge": killed_merge, "kill-branch": killed_branch}

@@ -16,7 +16,7 @@ mkdir "$work/ws"
 cd "$work/ws" || exit 2
 number=0 failed=0
 
-measured=' cpu_limit_is_kept cpu_limit_under_attack untrusted_works_for_everybody '
+measured=' cpu_limit_is_kept cpu_limit_under_attack untrusted_works_for_everybody descriptors_nobody_takes '
 wanted() { # NAME
     case $only in
     "  ") ;;
@@ -469,6 +469,36 @@ many_boxes_at_once() {
     is "$bad" 0
 }
 
+# The kernel counts what a user has sent and nobody has taken, over all of his boxes; of root it does not.
+descriptors_nobody_takes() {
+    local full="" send='import array, os, socket, sys
+def send(s): s.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [null] * 250))])
+null, pairs = os.open("/dev/null", os.O_RDONLY), []
+try:
+    while True:
+        pairs.append(socket.socketpair())
+        pairs[-1][0].setblocking(False)
+        try:
+            while True: send(pairs[-1][0])
+        except BlockingIOError: pass
+        if sys.argv[1:]: sys.exit("nothing refuses")
+except OSError as e: print(os.strerror(e.errno), flush=True)
+'
+    ulimit -Sn 1024
+    coproc FILL { box --open-files 3000 -- python3 -c "$send"'sys.stdin.read()'; }
+    local filler=$FILL_PID out=${FILL[0]} in=${FILL[1]}
+    read -r full <&"$out"
+    is "$full" "Too many references: cannot splice"
+    is "$(python3 -c "$send" once)" "$full" # so it is for others of the same user
+    is "$(box -- echo started)" started
+    "$pinfold" session start "refs-$$" >/dev/null || echo "no session starts"
+    is "$(echo in | "$pinfold" exec "refs-$$" -- cat)" in
+    "$pinfold" exec "refs-$$" -- echo file >"$work/taken" && is "$(cat "$work/taken")" file
+    "$pinfold" session rm "refs-$$"
+    exec {in}>&-
+    wait "$filler"
+}
+
 for name in exit_statuses background_processes_end daemons_end a_killed_pinfold_takes_the_box_along timeout_ends_everything \
     timeout_asks_first memory_limit memory_limit_says_so_in_json process_limit cpu_limit cpu_limit_is_kept cpu_limit_under_attack cpu_limit_in_a_terminal cpu_limit_in_a_terminal_of_a_busy_machine untrusted_works_for_everybody output_limit hidden_names_are_held_by_an_overlay open_files_limit \
     stdin_of_any_size a_file_as_stdin_is_read_from_its_place a_file_the_box_cannot_see_as_stdin a_file_as_stdout_keeps_its_place \
@@ -476,5 +506,6 @@ for name in exit_statuses background_processes_end daemons_end a_killed_pinfold_
     many_boxes_at_once no_group_is_left; do
     check $name
 done
+[ "$(id -u)" = 0 ] || check descriptors_nobody_takes
 echo "1..$number"
 exit $failed

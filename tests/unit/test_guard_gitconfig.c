@@ -102,6 +102,10 @@ static void what_git_writes_itself_passes(void **state)
     PASSES("", "[submodule]\n\tactive = .\n[submodule \"x\"]\n\turl = ../x.git\n\tactive = true\n");
     PASSES("", "[extensions]\n\tworktreeConfig = true\n\tobjectformat = sha256\n");
     PASSES("", "[core]\n\tworktree = ../../../s\n");
+    PASSES("",
+           "[remote \"o\"]\nfetch = main\nfetch = main:\nfetch = ^refs/heads/x\nfetch = a:b\nfetch = +refs/*:refs/*\n"
+           "fetch = +refs/pull/*/head:refs/remotes/origin/pr/*\nfetch = +refs/changes/*:refs/changes/*\n"
+           "fetch = refs/notes/*:refs/notes/*\nfetch = +refs/tags/*:refs/tags/*\nfetch = +refs/heads/*:refs/heads/*\n");
     PASSES("", "[remotes]\n\tdefault = origin  https://example.org/x\n[extensions]\n\trefStorage = reftable\n");
     PASSES(
         "",
@@ -217,6 +221,17 @@ static void what_names_programs_is_protected(void **state)
         "[remote \"o\"]tagOpt=--upload-pack=x",
         "[remote \"o\"]tagOpt",
         "[remote \"o\"]fetch=--upload-pack=x",
+        "[remote \"o\"]fetch",
+        "[remote \"o\"]fetch=+refs/heads/*:refs/replace/*",
+        "[remote \"o\"]fetch=refs/heads/a:refs/Replace/b",
+        "[remote \"o\"]fetch=+refs/x/*:refs/*",
+        "[remote \"o\"]fetch=+refs/*:refs/re*",
+        "[remote \"o\"]fetch=+refs/heads/*:*",
+        "[remote \"o\"]fetch=+a:HEAD",
+        "[remote \"o\"]fetch=a:refs/heads/--b",
+        "[remote \"o\"]fetch=a:-b",
+        "[remote \"o\"]fetch=a:b:refs/replace/c",
+        "[remote \"o\"]fetch=a:refs/",
         "[remote \"o\"]push=--receive-pack=x",
         "[branch \"b\"]merge=--upload-pack=x",
         "[branch \"-b\"]merge=x",

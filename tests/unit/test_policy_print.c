@@ -45,6 +45,17 @@ static void every_profile_comes_back(void **state)
         check(flags_good((const char *const[]){"profile", parts[i], NULL}));
 }
 
+static void nothing_turns_its_text(void **state)
+{
+    (void)state;
+    struct policy *p = flags_good((const char *const[]){"ro", "/data/x\xe2\x80\xaetxt.exe", NULL});
+    struct buf out = BUF(8 << 20);
+    assert_int_equal(policy_print(p, false, &out), 0);
+    assert_non_null(strstr(buf_cstr(&out), "\"/data/x\\xE2\\x80\\xAEtxt.exe\""));
+    buf_free(&out);
+    check(p);
+}
+
 static void every_key_comes_back(void **state)
 {
     (void)state;
@@ -291,10 +302,13 @@ static void schema_has_every_key(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_profile_comes_back),      cmocka_unit_test(every_key_comes_back),
-        cmocka_unit_test(any_byte_comes_back),           cmocka_unit_test(foreign_settings_come_back),
-        cmocka_unit_test(equality_sees_each_difference), cmocka_unit_test(origins_stand_behind_what_they_said),
-        cmocka_unit_test(schema_has_every_key)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_profile_comes_back),
+                                       cmocka_unit_test(nothing_turns_its_text),
+                                       cmocka_unit_test(every_key_comes_back),
+                                       cmocka_unit_test(any_byte_comes_back),
+                                       cmocka_unit_test(foreign_settings_come_back),
+                                       cmocka_unit_test(equality_sees_each_difference),
+                                       cmocka_unit_test(origins_stand_behind_what_they_said),
+                                       cmocka_unit_test(schema_has_every_key)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -245,7 +245,7 @@ static void a_stranger_cannot_write_on_the_terminal(void **state)
 {
     (void)state;
     bad("net: {mode: \"\\e[31mred\\u009b\"}",
-        "/home/u/p/f:1:13: net.mode: '?[31mred?\?' is not one of none, allow, host");
+        "/home/u/p/f:1:13: net.mode: '\\x1b[31mred\\xc2\\x9b' is not one of none, allow, host");
 }
 
 static void size_depth_and_number_have_ceilings(void **state)

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/json.h"
 #include "survey/runtime_dir.h"
 #include "backends/tools/tool.h"
 #include "runtime/inner.h"
@@ -211,7 +212,7 @@ static int say_output(struct meeting *m, const char *what)
     }
     while (raw.n && raw.p[raw.n - 1] == ' ')
         raw.p[--raw.n] = 0;
-    put_path(&line, buf_cstr(&raw));
+    utf8_safe(&line, buf_view(&raw));
     int r = err_say(m->e, ERR_CANNOT, "%s %s", m->way->engine->name, what);
     return line.n ? err_hint(m->e, r, "it said: %.600s", buf_cstr(&line)) : r;
 }
@@ -419,7 +420,7 @@ static int send_ask(const struct meeting *m, const struct packed *p)
     c.head.cmsg_type = SCM_RIGHTS;
     c.head.cmsg_len = CMSG_LEN(p->n_fds * sizeof(int));
     memcpy(CMSG_DATA(&c.head), p->fds, p->n_fds * sizeof(int));
-    long n = sys_sendmsg(m->socket, &q, MSG_NOSIGNAL);
+    long n = sys_send_fds(m->socket, &q, MSG_NOSIGNAL);
     return n < 0 ? (int)n : 0;
 }
 

@@ -390,6 +390,11 @@ static void lock_in(void)
     f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(at >> 32), 1, 0);
     f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
     f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sys_rlimit files;
+    if (sys_prlimit(RLIMIT_NOFILE, NULL, &files) == 0) { /* what sys_send_fds() cannot do later */
+        files.soft = files.hard;
+        (void)sys_prlimit(RLIMIT_NOFILE, &files, NULL);
+    }
     (void)sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (sys_prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || sys_seccomp_filter(f, (unsigned short)n, 0) < 0)
         sys_exit(125);

@@ -201,42 +201,64 @@ static int take_place(void *ctx, const struct gitconfig_entry *entry)
     return 0;
 }
 
+/* What was prepared to land. */
+static int read_part(const struct layer_trees *t, const struct op *op, struct arena *mem, struct str *ret)
+{
+    const char *name;
+    own_fd int dir = op->part ? object_parent(t->store, op->from, &name) : -EINVAL;
+    return dir < 0 ? dir : text_read(dir, name, mem, ret);
+}
+
+static const struct op *landing_at(const struct op *ops, size_t n, const char *path)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!ops[i].why && ops[i].kind == OP_CREATE && same(ops[i].path, path))
+            return &ops[i];
+    return NULL;
+}
+
 /* Whether the repository at `git` says that its files are in the directory that holds `path`. Its configuration is the workspace's, or the
-   one of the layer that lands with it. */
-static bool leads_back(const struct layer_trees *t, const char *git, const char *path, bool lands, struct arena *mem)
+   one that lands with it, `lands`: as it was judged, for a box that lives may have written the layer's since. */
+static bool leads_back(const struct layer_trees *t, const char *git, const char *path, const struct op *lands,
+                       struct arena *mem)
 {
     struct module_place p = {.t = t, .git = git, .at = BUF(2 * LAYER_PATH_MAX)};
     const char *config = arena_printf(mem, "%s/config", git);
     const char *holds = arena_printf(mem, "%s/%.*s", t->path, (int)(path_name(path) - path - 1), path);
     struct str text;
-    const bool same_place = config && holds &&
-                            repo_text(t, lands ? t->upper : t->workspace, config, mem, &text, NULL) == 0 &&
-                            gitconfig_parse(text, take_place, &p, NULL) == 0 && p.known && same(buf_cstr(&p.at), holds);
+    const bool same_place =
+        config && holds &&
+        (lands ? read_part(t, lands, mem, &text) : repo_text(t, t->workspace, config, mem, &text, NULL)) == 0 &&
+        gitconfig_parse(text, take_place, &p, NULL) == 0 && p.known && same(buf_cstr(&p.at), holds);
     buf_free(&p.at);
     return same_place;
 }
 
 const char *repo_file_why_not(const struct layer_trees *t, const struct change *c, const struct op *ops, size_t n,
-                              struct arena *mem)
+                              struct arena *mem, struct str *ret_judged)
 {
     const struct str name = STR("gitdir: ");
     struct str text;
-    bool lands = false;
     if (c->conflict)
         return c->conflict;
     if (repo_text(t, t->upper, c->path, mem, &text, NULL) < 0 || !str_starts(text, name))
         return "it names no repository";
+    *ret_judged = text;
     text = str_skip(text, name.n);
     const char *git = led_to(c->path, str_until(&text, '\n'), mem);
     const char *head = git ? arena_printf(mem, "%s/HEAD", git) : NULL;
     if (!head || text.n || !repo_is_dir(git) || strcmp(path_name(git), REPO_DIR) == 0 ||
         strncmp(git, c->path, repo_inside(git)) != 0)
         return "it names something else than the repository of a submodule in this workspace";
-    for (size_t i = 0; i < n; i++)
-        lands |= !ops[i].why && ops[i].kind == OP_CREATE && same(ops[i].path, head);
+    const char *config = arena_printf(mem, "%s/config", git);
+    const bool lands = landing_at(ops, n, head);
+    const struct op *settings = lands && config ? landing_at(ops, n, config) : NULL;
+    if (lands && !settings)
+        return "the repository that it names has no configuration";
     if (!lands && repo_text(t, t->workspace, head, mem, &text, NULL) < 0)
         return "the repository that it names is not in the workspace";
-    return leads_back(t, git, c->path, lands, mem) ? NULL : "the repository that it names belongs to another directory";
+    return leads_back(t, git, c->path, settings, mem) ? NULL
+                                                      : "the repository that it names belongs to another directory";
 }
 
 bool repo_guarded(const struct layer_trees *t, const char *path)

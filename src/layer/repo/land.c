@@ -138,18 +138,6 @@ static int add_directories(struct landing *l, const char *path)
     return 0;
 }
 
-static int write_text(int dir, const char *name, struct str text)
-{
-    own_fd int fd = sys_openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int e = fd < 0 ? fd : 0;
-    for (size_t done = 0; e == 0 && done < text.n;) {
-        const long k = sys_write(fd, text.p + done, text.n - done);
-        e = k < 0 ? (int)k : 0;
-        done += k > 0 ? (size_t)k : 0;
-    }
-    return e;
-}
-
 /* A file of the repository gets this text. */
 static int land_text(struct landing *l, const char *path, struct str text, const struct layer_object *old)
 {
@@ -159,7 +147,7 @@ static int land_text(struct landing *l, const char *path, struct str text, const
     if (e < 0)
         return e;
     snprintf(part, sizeof part, "t%zu", l->n_parts++);
-    e = write_text(l->parts, part, text);
+    e = text_make(l->parts, part, text);
     if (e == 0)
         e = object_dress(l->parts, part, &as);
     if (e < 0)

@@ -120,9 +120,9 @@ void repo_leave(struct repo_within *r);
 /* A new file that is called .git. */
 bool repo_is_file(const struct change *c);
 /* Why it does not land; NULL: it says that the directory that holds it has the repository of a submodule, which is there or which `ops`
-   makes, and that one says so, too. */
+   makes, and that one says so, too. *ret_judged: its text, which is what may land. */
 const char *repo_file_why_not(const struct layer_trees *t, const struct change *c, const struct op *ops, size_t n,
-                              struct arena *mem);
+                              struct arena *mem, struct str *ret_judged);
 /* Whether a directory is one with a guarded name, or below one; wherever the policy guards the name. */
 bool repo_guarded(const struct layer_trees *t, const char *path);
 /* Names what was made and said of it (in `out`, beyond `from`) by paths of the workspace. -ENOMEM. */

@@ -12,12 +12,13 @@
 #include "layer/text.h"
 #include "sys/fd.h"
 
-#define REF_BYTES 1024 /* of a loose ref */
+#define REF_BYTES 1024              /* of a loose ref */
+#define ONE_BYTES ((size_t)1 << 20) /* of another file than those that grow with the repository */
 
 #define USED_MAX    1000
 #define REFS_MAX    5000
-#define LOG_MAX     ((uint64_t)64 << 20)
-#define HOSTS_MAX   100000 /* refs of the workspace that are listed to git, which then sends less */
+#define LOG_MAX     ((uint64_t)64 << 20) /* of all logs together; and of packed-refs */
+#define HOSTS_MAX   100000               /* refs of the workspace that are listed to git, which then sends less */
 #define HOSTS_DEPTH 16
 
 struct packed_ref {
@@ -33,6 +34,7 @@ struct repo_reading {
     struct ledger ledger;
     struct packed_ref *packed[2]; /* of the workspace, of the layer; by name */
     size_t n_packed[2];
+    uint64_t log_bytes;
     const char **used; /* branches that other work trees of the workspace's repository are on */
     size_t n_used;
 };
@@ -55,7 +57,8 @@ int repo_text(const struct layer_trees *t, int top, const char *path, struct are
         *ret_object = e < 0 ? (struct layer_object){0} : o;
     if (e == 0 && !o.mode)
         e = -ENOENT;
-    return e < 0 ? e : text_read(dir, name, mem, ret);
+    const bool grows = strcmp(name, "packed-refs") == 0 || strstr(path, "/logs/");
+    return e < 0 ? e : text_read_most(dir, name, grows ? LOG_MAX : ONE_BYTES, mem, ret);
 }
 
 /* Where a box finds `path`: t->upper, t->workspace, or -ENOENT. */
@@ -170,8 +173,10 @@ static int side_ref(struct repo_reading *r, size_t side, const char *name, const
         *ret = ref_text(r, text);
         return *ret ? 0 : -EBADMSG;
     }
+    if (e == -ENOMEM)
+        return no_room(r);
     if (e != -ENOENT && e != -ENOTDIR && e != -EISDIR && e != -EBADMSG)
-        return e < 0 ? e : -EBADMSG;
+        return e < 0 && e != -EFBIG ? e : -EBADMSG;
     const struct packed_ref *packed = find_packed(r, side, name);
     if (packed && !(*ret = arena_str(r->mem, packed->hash)))
         return no_room(r);
@@ -208,7 +213,8 @@ static int read_used(struct repo_reading *r)
     for (const struct sys_dirent *d; dir >= 0 && r->n_used < USED_MAX && (d = sys_next_entry(&entries));) {
         struct str text;
         own_fd int one = sys_openat(dir, d->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-        const char *head = one >= 0 && text_read(one, "HEAD", r->mem, &text) == 0 ? ref_text(r, text) : NULL;
+        const char *head =
+            one >= 0 && text_read_most(one, "HEAD", REF_BYTES, r->mem, &text) == 0 ? ref_text(r, text) : NULL;
         const char **slot = head && head[0] == 'r' ? arena_push(r->mem, &r->used, &r->n_used, sizeof *slot) : NULL;
         if (slot)
             *slot = head + 5;
@@ -253,7 +259,7 @@ static int judge_ref(struct repo_reading *r, struct repo_ref *ref)
 static int add_ref(struct repo_reading *r, const char *name)
 {
     struct repo_ref ref = {.name = name};
-    if (has_ref(r->ret, name))
+    if (r->ret->why || has_ref(r->ret, name))
         return 0;
     int old = side_ref(r, 0, name, &ref.old, &ref.loose), new = side_ref(r, 1, name, &ref.new, NULL);
     if (old == -ENOMEM || new == -ENOMEM)
@@ -323,6 +329,8 @@ static int read_head(struct repo_reading *r)
     struct str old, new;
     const int e = repo_text(r->t, r->t->workspace, REPO_DIR "/HEAD", r->mem, &old, &repo->head_object);
     const int n = merged_text(r, REPO_DIR "/HEAD", &new);
+    if (e == -ENOMEM || n == -ENOMEM)
+        return no_room(r);
     const char *was = e == 0 ? ref_text(r, old) : NULL, *is = n == 0 ? ref_text(r, new) : NULL;
     if (!was && !repo->born) {
         repo->why = "the workspace's HEAD cannot be read";
@@ -397,15 +405,19 @@ static int add_log(struct repo_reading *r, const struct change *c)
 {
     struct repo_log log = {
         .path = c->path, .ref = c->path + sizeof REPO_DIR "/logs/" - 1, .gone = c->kind == CHANGE_DELETED};
-    int e = log.gone ? 0 : repo_text(r->t, r->t->upper, c->path, r->mem, &log.text, NULL);
-    const int old = repo_text(r->t, r->t->workspace, c->path, r->mem, &log.old, &log.was);
+    r->log_bytes += c->new.size; /* which takes no room on the disk if it is all hole */
+    const bool fits = c->new.size <= LOG_MAX && r->log_bytes <= LOG_MAX;
+    int e = log.gone ? 0 : fits ? repo_text(r->t, r->t->upper, c->path, r->mem, &log.text, NULL) : -EFBIG;
+    const int old = e == -EFBIG ? e : repo_text(r->t, r->t->workspace, c->path, r->mem, &log.old, &log.was);
     if (e == -ENOMEM || old == -ENOMEM)
         return no_room(r);
     if (old < 0)
         log.old = STR("");
     if (log.gone)
         log.text = STR("");
-    if (e < 0 || log.text.n > LOG_MAX || !is_log(log.text, r->ret->digits))
+    if (e == -EFBIG)
+        log.why = "the logs that the box has changed are too large";
+    else if (e < 0 || !is_log(log.text, r->ret->digits))
         log.why = "it is not a log as git writes them";
     else if ((log.touched = is_touched(r, c->path, &log.was)))
         log.why = "the host changed it after the box began";
@@ -451,7 +463,7 @@ static int walk_hosts(struct repo_reading *r, int above, const char *name, unsig
         return 0;
     for (const struct sys_dirent *d; e == 0 && r->ret->n_hosts < HOSTS_MAX && (d = sys_next_entry(&entries));) {
         struct str text;
-        const int no = text_read(dir, d->name, r->mem, &text);
+        const int no = text_read_most(dir, d->name, REF_BYTES, r->mem, &text);
         if (no == -EBADMSG)
             e = walk_hosts(r, dir, d->name, depth + 1);
         else if (no == 0 && text.n >= r->ret->digits)

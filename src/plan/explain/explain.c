@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
+#include "base/json.h"
+
 static void put_place(const struct plan *p, const struct plan_place *at, struct buf *out)
 {
     char origin[512], how[640];
@@ -97,7 +99,7 @@ static void show_files(const struct plan *p, bool brief, struct buf *out)
         if (i == 0)
             buf_text(out, "  every open is checked by the guard (slower) because of\n");
         buf_text(out, "    ");
-        put_path(out, p->read_on_every_open[i]);
+        utf8_safe(out, str_of(p->read_on_every_open[i]));
         buf_char(out, '\n');
     }
     if (!brief && p->read_on_every_open && p->read_on_every_open[0])
@@ -215,7 +217,7 @@ static void show_environment(const struct plan *p, bool show_values, struct buf 
         size_t n = strcspn(*v, "=");
         if (show_values) {
             buf_text(out, "  ");
-            put_path(out, *v);
+            utf8_safe(out, str_of(*v));
             buf_char(out, '\n');
             continue;
         }
@@ -271,7 +273,7 @@ static void put_dirs(const struct plan *p, struct buf *out)
         if (i == 0)
             buf_text(out, "\npinfold's own directories, created first\n");
         buf_text(out, "  ");
-        put_path(out, p->make_dirs[i].path);
+        utf8_safe(out, str_of(p->make_dirs[i].path));
         buf_text(out, p->make_dirs[i].temporary  ? "  removed after the run\n"
                       : p->make_dirs[i].whiteout ? "  a whiteout\n"
                       : p->make_dirs[i].opaque   ? "  opaque\n"
@@ -285,7 +287,7 @@ static void put_notes(const struct plan *p, struct buf *out)
         if (i == 0)
             buf_text(out, "\nNotes\n");
         buf_text(out, "  ");
-        put_path(out, p->notes[i]);
+        utf8_safe(out, str_of(p->notes[i]));
         buf_char(out, '\n');
     }
     for (size_t i = 0; i < p->policy->n_ignored; i++) {
@@ -315,7 +317,7 @@ static void put_image_start(const struct plan *p, struct buf *out)
         buf_text(out, "entrypoint ");
         for (const char *const *word = image->entrypoint; *word; word++) {
             buf_char(out, ' ');
-            put_path(out, *word);
+            utf8_safe(out, str_of(*word));
         }
         buf_text(out, p->policy->entrypoint == ENTRYPOINT_IMAGE ? ", with the command behind it\n"
                                                                 : ", not run (--entrypoint image runs it)\n");
@@ -324,19 +326,19 @@ static void put_image_start(const struct plan *p, struct buf *out)
         buf_text(out, "image cmd  ");
         for (const char *const *word = image->cmd; *word; word++) {
             buf_char(out, ' ');
-            put_path(out, *word);
+            utf8_safe(out, str_of(*word));
         }
         buf_printf(out, ", run%s if no command is given\n",
                    has && p->policy->entrypoint != ENTRYPOINT_NONE ? " by the entrypoint" : "");
     }
     if (image->workdir && image->workdir[0]) {
         buf_text(out, "image cwd   ");
-        put_path(out, image->workdir);
+        utf8_safe(out, str_of(image->workdir));
         buf_text(out, ", where that starts; a command of yours starts in the directory below\n");
     }
     if (image->user && image->user[0]) {
         buf_text(out, "image user  ");
-        put_path(out, image->user);
+        utf8_safe(out, str_of(image->user));
         buf_text(out, plan_has_image_user(p) ? ", the user below\n" : ", not used: the command is the user below\n");
     }
 }
@@ -351,7 +353,7 @@ static void sentence_writes(const struct plan *p, struct buf *out)
         if (p->places[i].kind != PLACE_RW || n++ >= NAMED)
             continue;
         buf_text(out, n > 1 ? ", " : "");
-        put_path(out, p->places[i].dst);
+        utf8_safe(out, str_of(p->places[i].dst));
     }
     if (n > NAMED)
         buf_printf(out, " and %u more", n - NAMED);
@@ -395,7 +397,7 @@ static void sentence_reaches(const struct plan *p, struct buf *out)
         if ((r->verb != NET_RULE_ALLOW && r->verb != NET_RULE_REACH) || n++ >= NAMED)
             continue;
         buf_text(out, n > 1 ? ", " : " ");
-        put_path(out, r->text);
+        utf8_safe(out, str_of(r->text));
     }
     if (n > NAMED)
         buf_printf(out, " and %u more", n - NAMED);
@@ -419,7 +421,7 @@ static int explain(const struct plan *p, bool show_values, bool brief, struct bu
                                                  : "namespaces");
     for (size_t i = 0; p->refused && p->refused[i]; i++) {
         buf_text(out, i ? "  " : "\nRefused: nothing is run. The plan below is without\n  ");
-        put_path(out, p->refused[i]);
+        utf8_safe(out, str_of(p->refused[i]));
         buf_text(out, p->refused[i + 1] ? "\n" : "\n\n");
     }
     if (p->facts->image)
@@ -429,9 +431,9 @@ static int explain(const struct plan *p, bool show_values, bool brief, struct bu
         put_image_start(p, out);
     buf_printf(out, "profile     %s\n", p->policy->profile ? p->policy->profile : "none");
     buf_text(out, "workspace   ");
-    put_path(out, p->workspace);
+    utf8_safe(out, str_of(p->workspace));
     buf_printf(out, "%s\nstarts in   ", p->policy->workspace_read_only ? " (read-only)" : "");
-    put_path(out, p->cwd);
+    utf8_safe(out, str_of(p->cwd));
     buf_printf(out, "\nuser        %u:%u\n", p->image->uid, p->image->gid);
     buf_printf(out, "network     %s", word_net(p->policy));
     if (p->policy->net == NET_ALLOW)

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <linux/sched.h>
 
+#include "base/json.h"
+
 const struct named_bit namespace_names[] = {
     {CLONE_NEWUSER, "user"}, {CLONE_NEWNS, "mount"}, {CLONE_NEWPID, "pid"},       {CLONE_NEWNET, "network"},
     {CLONE_NEWIPC, "ipc"},   {CLONE_NEWUTS, "uts"},  {CLONE_NEWCGROUP, "cgroup"}, {0, NULL}};
@@ -235,7 +237,7 @@ void put_row(struct buf *out, const char *word, const char *path, const char *ho
     size_t line = out->n;
     buf_printf(out, "  %s", word);
     pad(out, line, PATH_COLUMN);
-    put_path(out, path);
+    utf8_safe(out, str_of(path));
     if (how[0]) {
         if (out->n - line >= HOW_COLUMN && out->n - line + strlen(how) + strlen(origin) + 4 > COLUMNS) {
             buf_char(out, '\n');
@@ -251,7 +253,7 @@ void put_row(struct buf *out, const char *word, const char *path, const char *ho
         }
         size_t room = strlen(origin) + ORIGIN_COLUMN > COLUMNS ? COLUMNS - strlen(origin) : ORIGIN_COLUMN;
         pad(out, line, strlen(origin) >= COLUMNS ? 0 : room);
-        put_path(out, origin);
+        utf8_safe(out, str_of(origin));
     }
     buf_char(out, '\n');
 }

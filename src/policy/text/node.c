@@ -22,20 +22,12 @@ struct yaml_reader {
 };
 
 /* Untrusted text in a message must not reach a terminal unchanged. */
-static void make_printable(char *p)
+static void make_printable(char *text, size_t room)
 {
-    struct str rest = str_of(p);
-    for (size_t i = 0; i < rest.n; i++) {
-        unsigned char c = (unsigned char)p[i];
-        if (c < 0x20 || c == 0x7F || (c == 0xC2 && (unsigned char)p[i + 1] < 0xA0 && p[i + 1]))
-            p[i] = '?';
-    }
-    if (!utf8_valid(rest)) {
-        for (size_t i = 0; i < rest.n; i++) {
-            if ((unsigned char)p[i] >= 0x80)
-                p[i] = '?';
-        }
-    }
+    auto_buf struct buf out = BUF(4 * room);
+    utf8_safe(&out, str_of(text));
+    if (buf_ok(&out))
+        snprintf(text, room, "%s", buf_cstr(&out));
 }
 
 int place_wrap(struct err *e, int r, const char *file, uint32_t line, uint32_t column)
@@ -45,7 +37,7 @@ int place_wrap(struct err *e, int r, const char *file, uint32_t line, uint32_t c
     else
         r = err_wrap(e, r, "%s", file);
     if (e)
-        make_printable(e->text);
+        make_printable(e->text, sizeof e->text);
     return r;
 }
 

@@ -22,18 +22,9 @@ struct printer {
 /* The length of the valid UTF-8 sequence at `s` if YAML may contain it unescaped and nothing folds it; otherwise 0. */
 static size_t plain_sequence(struct str s)
 {
-    unsigned char c = (unsigned char)s.p[0];
-    size_t n = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
-
-    if (n > s.n || !utf8_valid((struct str){s.p, n}))
-        return 0;
-    if (n == 1)
-        return c >= 0x20 && c != 0x7F;
-    if (n == 2)
-        return c == 0xC2 && (unsigned char)s.p[1] < 0xA0 ? 0 : 2; /* C1 controls */
-    if (n == 3 && (memcmp(s.p, "\xE2\x80\xA8", 3) == 0 || memcmp(s.p, "\xE2\x80\xA9", 3) == 0 || c == 0xEF))
-        return 0; /* line and paragraph separators; U+F000 on: private use, BOM, non-characters */
-    return n == 4 ? 0 : n;
+    const size_t n = utf8_plain(s);
+    /* Private use, non-characters and what lies beyond the first plane are bytes, too. */
+    return n == 4 || (n == 3 && (unsigned char)s.p[0] == 0xEF) ? 0 : n;
 }
 
 static void put_quoted(struct buf *out, struct str s)

@@ -342,7 +342,7 @@ static void send_report(int to, const struct report *report, const struct starte
         c->cmsg_len = CMSG_LEN(sizeof fds);
         memcpy(CMSG_DATA(c), fds, sizeof fds);
     }
-    (void)sendmsg(to, &m, MSG_NOSIGNAL);
+    (void)sys_send_fds(to, &m, MSG_NOSIGNAL);
 }
 
 /*

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "supervisor/network/live.h"
 #include "policy/set.h"
+#include "sys/fd.h"
 #include "sys/poll.h"
 
 const char *network_how(unsigned how)
@@ -138,12 +139,13 @@ int order_send(struct box *b, const struct egress_order *o, int fd)
     if (b->egress.events < 0)
         return -EPIPE;
     for (int patience = 100;;) {
-        if (sendmsg(b->egress.events, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof *o)
+        const long r = sys_send_fds(b->egress.events, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (r == (long)sizeof *o)
             return 0;
-        if (errno == EINTR)
+        if (r == -EINTR)
             continue;
-        if (errno != EAGAIN || o->kind == ORDER_SEEN || !patience--)
-            return -errno;
+        if (r != -EAGAIN || o->kind == ORDER_SEEN || !patience--)
+            return r < 0 ? (int)r : -EIO;
         struct pollfd p = {.fd = b->egress.events, .events = POLLOUT};
         struct timespec wait = {.tv_nsec = 100000000};
         (void)sys_poll(&p, 1, &wait);
