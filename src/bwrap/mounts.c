@@ -42,7 +42,7 @@ static int clone_of_fd(int fd, char *name, size_t room)
     if (e == 0)
         e = sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &was);
     if (e == 0 && (is.inode != was.inode || is.major != was.major || is.minor != was.minor))
-        bw_die("Race condition binding dirfd %d: %s is another one now", fd, path);
+        bw_die("Race condition binding dirfd %d: %s has been replaced", fd, path);
     return e < 0 ? e : tree;
 }
 

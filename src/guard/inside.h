@@ -723,6 +723,12 @@ int report_pair(struct guard *g, uint32_t kind, const void *first, size_t n, int
 bool rules_told_at(const struct guard *g, int flags);
 long rules_tell(struct guard *g, int flags);
 
+/* name.c: -EEXIST for a refusal (`no`) of a name that exists, as `mkdir -p` and O_EXCL expect */
+int refused_or_there(const struct place *p, int no);
+/* verdict_make(), or verdict_link() of `linked`, told of only where the name is free: an existing file that is opened is judged, and
+ * told of, as such. */
+int verdict_new(struct guard *g, const struct place *p, enum made made, const struct object *linked);
+
 /* handlers */
 long open_call(struct guard *g, int dir, uint64_t path, int flags, unsigned mode);
 long make_call(struct guard *g, int dir, uint64_t path, bool directory, unsigned mode,

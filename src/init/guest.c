@@ -564,5 +564,5 @@ _Noreturn void guest_main(void)
     mount_files(&g.config);
     box_start(&g);
     e = serve(&g);
-    stop("the box is over", e == -EPIPE ? 0 : -e);
+    stop("the box has ended", e == -EPIPE ? 0 : -e);
 }

@@ -97,7 +97,7 @@ int https_ask(const struct login_ask *a, const char *request, struct https_answe
     if (how == CURLE_OK)
         return 0;
     if (s.no < 0)
-        return err_sys(e, ERR_SYSTEM, -s.no, "the login in %s is not renewed: its answer could not be kept", a->shown);
+        return err_sys(e, ERR_SYSTEM, -s.no, "the login in %s is not renewed: the new one cannot be stored", a->shown);
     return login_later(e, "the login in %s is not renewed: %s: %s", a->shown, a->endpoint,
                        ret->error[0] ? ret->error : curl_easy_strerror(how));
 }

@@ -216,7 +216,7 @@ int own_keep_begin(const struct login_ask *a, const char sum[HASH_TEXT], struct 
         no = -fd_write_all(answer_fd, line, SUM_LINE);
     if (no == 0 && (fsync(answer_fd) < 0 || fsync(LOGIN_KEPT) < 0))
         no = errno;
-    return no ? err_sys(e, ERR_SYSTEM, no, "the login in %s is not renewed: its answer could not be kept", a->shown)
+    return no ? err_sys(e, ERR_SYSTEM, no, "the login in %s is not renewed: the new one cannot be stored", a->shown)
               : 0;
 }
 

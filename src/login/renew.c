@@ -260,7 +260,7 @@ int login_store(const struct login_ask *a, int64_t *ret_expires, struct err *e)
         no = old.n && !text_is_object(login_view(&old))
                  ? err_say(e, ERR_POLICY, "the login is not written: %s is not a JSON object; move it away first",
                            a->shown)
-                 : err_say(e, ERR_POLICY, "the login is not written: the box's file is none; log in again");
+                 : err_say(e, ERR_POLICY, "the login is not written: the box's file is not a login; log in again");
     if (no == 0)
         no = login_file_reserve(a, text.n, &reserved, e);
     if (no == 0)

@@ -119,7 +119,7 @@ int url_judge(struct str url, const char *const *hosts, struct url_asked *ret, c
     else if (!all_plain(url))
         *ret_why = "it has characters that no such address needs";
     else if (!is_of(str_skip(url, HTTPS.n), hosts))
-        *ret_why = "its host is none at which the agent logs in";
+        *ret_why = "the agent does not log in at this host";
     else if (judge_answer(url, hosts, &found) < 0)
         *ret_why = "its redirect_uri leads elsewhere";
     else

@@ -908,7 +908,9 @@ def kill_pinfold(scene, child):
 
 def stop_and_kill(scene, child):
     child.send_signal(signal.SIGSTOP)
-    time.sleep(0.1)
+    end = time.monotonic() + 10
+    while time.monotonic() < end and pf.state_of(child.pid) not in (b"T", b"Z", b""):
+        time.sleep(0.005)
     child.kill()
 
 

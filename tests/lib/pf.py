@@ -247,12 +247,17 @@ def children_of(pid):
     return found
 
 
-def is_zombie(pid):
+def state_of(pid):
+    """The letter of the process's state in /proc, empty where it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as text:
-            return text.read().rpartition(b")")[2].split()[0] == b"Z"
+            return text.read().rpartition(b")")[2].split()[0]
     except OSError:
-        return True
+        return b""
+
+
+def is_zombie(pid):
+    return state_of(pid) in (b"Z", b"")
 
 
 def below():

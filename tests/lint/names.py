@@ -3,7 +3,7 @@
 
 The sources of a target are compiled as one text (meson.build, `whole`), so a function, variable, type, enumerator or macro
 that one of them defines for itself may stand in no other. A macro that its file undefines again counts for nothing.
-And a structure's name means one thing in the whole of src/, headers included.
+Nor do two of its files have one name. And a structure's name means one thing in the whole of src/, headers included.
 """
 import collections
 import json
@@ -106,8 +106,12 @@ def main():
         return 1
     known, wrong = {}, types(os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "src"))
     for target, sources in targets.items():
-        where = {}
+        where, files = {}, {}
         for source in sorted(sources):
+            folder = re.match(r"(.*/)?src/[^/]+/", source)
+            first = files.setdefault((folder and folder.group(0), os.path.basename(source)), source)
+            if first != source:
+                wrong.add(f"{source}: {first} has the same name, in the same folder of src/")
             if source not in known:
                 with open(source, encoding="utf-8") as text:
                     known[source] = names(text.read())

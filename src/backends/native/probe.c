@@ -281,7 +281,8 @@ static int probe_thoroughly(struct facts *f, struct arena *mem, bool *ret_superv
 static bool is_stacked(const char *path)
 {
     struct statfs fs;
-    return !path || statfs(path, &fs) < 0 || fs.f_type == SYS_OVERLAYFS || fs.f_type == SYS_ECRYPTFS;
+    return !path || sys_call(SYS_statfs, path, &fs, 0, 0, 0, 0) < 0 || fs.f_type == SYS_OVERLAYFS ||
+           fs.f_type == SYS_ECRYPTFS;
 }
 
 /*

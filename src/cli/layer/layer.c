@@ -165,7 +165,7 @@ static void put_words(const struct paint *p, const struct pinfold_value *change)
                                           {"setuid", "setuid or setgid"},
                                           {"executable", "new executable"},
                                           {"git", "below .git"},
-                                          {"link-place", "link in a place that matters"},
+                                          {"link-place", "link in place of a directory or into .git"},
                                           {"spelling", "another spelling of a guarded name"}};
     const char *before = " (";
     for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
@@ -439,7 +439,7 @@ static int tell_done(struct ask *a, struct pinfold_report *report, const char *v
         return status == STATUS_YES && pinfold_value_count(refused) ? STATUS_NO : status;
     }
     if (pinfold_value_is_true(pinfold_value_get(all, "resumed")))
-        complain("what had been interrupted was completed first");
+        complain("an interrupted apply or undo was completed first");
     EACH_OF(v, done)
     {
         buf_printf(&out, "%s ", verb);

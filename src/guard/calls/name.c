@@ -78,11 +78,24 @@ static int made_again(struct guard *g, struct place *p, enum made made)
     return no < 0 ? no : 0;
 }
 
-/* If the refused name exists already the caller gets EEXIST, as `mkdir -p` and O_EXCL expect. */
-static int refused_or_there(const struct place *p, int no)
+int refused_or_there(const struct place *p, int no)
 {
     struct sys_stat st;
     return (no == -EACCES || no == -EROFS) && place_stat(p, SYS_STAT_BASIC, &st) == 0 ? -EEXIST : no;
+}
+
+int verdict_new(struct guard *g, const struct place *p, enum made made, const struct object *linked)
+{
+    const int report = g->report;
+    const bool told = g->told;
+    g->report = -1;
+    int no = linked ? verdict_link(g, linked, p) : verdict_make(g, p, made);
+    g->report = report;
+    g->told = told;
+    no = refused_or_there(p, no);
+    if (no != -EACCES && no != -EROFS)
+        return no;
+    return linked ? verdict_link(g, linked, p) : verdict_make(g, p, made);
 }
 
 long make_call(struct guard *g, int dir, uint64_t path, bool directory, unsigned mode, uint64_t device)
@@ -98,7 +111,7 @@ long make_call(struct guard *g, int dir, uint64_t path, bool directory, unsigned
                                                                    : MADE_OTHER;
     no = target_umask(g);
     if (no == 0)
-        no = refused_or_there(p, verdict_make(g, p, made));
+        no = verdict_new(g, p, made, NULL);
     if (no == 0)
         no = target_valid(g);
     if (no == 0)
@@ -124,7 +137,7 @@ long symlink_call(struct guard *g, uint64_t target, int dir, uint64_t path)
         no = place_locked(g, dir, path, DENIAL_LINK);
     if (no < 0)
         return no;
-    no = refused_or_there(p, verdict_make(g, p, MADE_LINK));
+    no = verdict_new(g, p, MADE_LINK, NULL);
     if (no == 0)
         no = verdict_git_link(g, p, g->text[1]);
     if (no == 0)
@@ -331,7 +344,7 @@ static int link_places(struct guard *g)
         no = link_config(g, to);
     if (no != 0)
         return no < 0 ? no : 0;
-    no = refused_or_there(to, verdict_link(g, &g->object, to));
+    no = verdict_new(g, to, MADE_FILE, &g->object);
     if (no == 0 && S_ISLNK(g->object.st.mode))
         no = verdict_git_link(g, to, NULL);
     if (no == 0)

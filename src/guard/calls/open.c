@@ -169,16 +169,13 @@ static int open_fresh(struct guard *g, struct place *p, int flags, unsigned mode
     if (no == 0)
         no = hold_place(g, p, DENIAL_CREATE);
     if (no == 0)
-        no = verdict_make(g, p, MADE_EMPTY_FILE);
+        no = verdict_new(g, p, MADE_EMPTY_FILE, NULL);
     if (g->point)
         flags = (flags & ~O_ACCMODE) | O_RDONLY;
     bool birth = g->birth;
-    if (no == -EACCES || no == -EROFS) { /* an existing object is judged as such */
-        struct sys_stat st;
-        return place_stat(p, SYS_STAT_BASIC, &st) == 0 ? -EEXIST : no;
-    }
-    if (no == 0)
-        no = target_valid(g);
+    if (no < 0)
+        return refused_or_there(p, no); /* an existing object is judged as such */
+    no = target_valid(g);
     if (no == 0)
         no = sys_openat(place_seen(p), p->name, flags | O_EXCL | O_CLOEXEC, mode);
     if (no < 0)

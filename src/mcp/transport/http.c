@@ -771,7 +771,7 @@ static int listen_at(struct http *h, const char *text, char *why, size_t room)
         (void)setsockopt(h->source.fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (h->source.fd < 0 || bind(h->source.fd, address, n) < 0 || listen(h->source.fd, 128) < 0) {
         const int no = errno;
-        const char *remedy = no == EACCES          ? "; ports from 1024 on are for everybody"
+        const char *remedy = no == EACCES          ? "; ports below 1024 are for root: name a higher one"
                              : no == EADDRINUSE    ? "; name another port"
                              : no == EADDRNOTAVAIL ? "; name an address of this machine (ip address)"
                                                    : "";

@@ -91,7 +91,7 @@ static bool find_new(struct staging *s, struct str known, struct str others, str
     struct gitpush_command c;
     for (int r; (r = gitpush_next(&rest, &c)) > GITPUSH_MORE && r != GITPUSH_FLUSH;) {
         if (!stage_is_id(c.new_id))
-            return stage_refuse(s, "an id that git does not write so");
+            return stage_refuse(s, "a malformed object id");
         if (!stage_has_line(known, "^", c.new_id))
             buf_printf(news, "%.*s\n", (int)c.new_id.n, c.new_id.p);
     }

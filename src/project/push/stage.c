@@ -148,7 +148,7 @@ static bool list_commits(struct staging *s, struct buf *list)
         snprintf(name, sizeof name, "%.*s", (int)c.ref.n - 11, c.ref.p + 11);
         const char *reason = branch_refused(name);
         if (reason || !stage_is_id(c.new_id))
-            return stage_refuse(s, "%s", reason ? reason : "an id that git does not write so");
+            return stage_refuse(s, "%s", reason ? reason : "a malformed object id");
         good = list_of_branch(s, &c, buf_view(&known), buf_view(&others), list);
         buf_printf(&others, "^%.*s\n", (int)c.new_id.n, c.new_id.p); /* judged with this branch */
     }
@@ -391,7 +391,7 @@ bool stage_moves(struct staging *s, struct push *p)
         auto_buf struct buf command = BUF(8192);
         struct str id = str_until(&rest, '\n'), ref = str_until(&id, ' ');
         if (!stage_is_id(id) || !str_starts(ref, STR("refs/heads/")) || !gitpush_protects(s->rules, ref))
-            return stage_refuse(s, "a branch or an id that git does not write so");
+            return stage_refuse(s, "a malformed branch name or object id");
         buf_printf(&command, "%.*s %.*s %.*s", (int)id.n, none, (int)id.n, id.p, (int)ref.n, ref.p);
         gitpush_put(&p->text, 0, buf_view(&command));
     }

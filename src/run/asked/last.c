@@ -268,8 +268,8 @@ static int verify_log(struct log_copy *c, const char *head_was, struct err *e)
         buf_printf(&words, "; the first events of %llu run%s are gone (rotated away, or removed)",
                    (unsigned long long)found.begun, found.begun == 1 ? "" : "s");
     if (found.unchained)
-        buf_printf(&words, "; %llu event%s no chain", (unsigned long long)found.unchained,
-                   found.unchained == 1 ? " has" : "s have");
+        buf_printf(&words, "; %llu event%s not in a chain, so changes to them cannot be seen",
+                   (unsigned long long)found.unchained, found.unchained == 1 ? " is" : "s are");
     if (since.changed)
         buf_printf(&words, "; since that head the log was cut off, changed or removed");
     else if (head_was)

@@ -232,7 +232,7 @@ static void check_powers(struct image_checking *c)
     static const struct {
         const char *list, *id, *text, *remedy;
     } all[] = {
-        {"setuid", "setuid", "files that run as another user or group, which no distribution has so",
+        {"setuid", "setuid", "setuid or setgid files that no distribution installs",
          "chmod a-s in the Dockerfile, or remove them"},
         {"capable", "capabilities", "files with capabilities of their own",
          "setcap -r in the Dockerfile, or remove them"},
