@@ -314,14 +314,17 @@ static int run_outside(const struct scene *c, const struct attack *a)
 
 static int run_inside(const struct scene *c, const char *name, bool net, struct pinfold_result **ret, struct err *e)
 {
-    static char text[STAGE_ARGUMENTS][256], program[PATH_MAX + 32], secret[PATH_MAX + 32];
+    static char text[STAGE_ARGUMENTS][256], program[PATH_MAX + 32], secret[PATH_MAX + 32], made[PATH_MAX + 32];
     const char *argv[3 + STAGE_ARGUMENTS + 1] = {program, "--attack", name};
     struct pinfold_error error = {0};
 
     snprintf(program, sizeof program, "%s/" PROGRAM_COPY, c->dir);
     snprintf(secret, sizeof secret, "%s/outside/secret", c->dir);
     auto_fd int in = open(secret, O_RDONLY | O_CLOEXEC);
-    if (!same(name, "nothing")) {
+    if (same(name, ATTACK_MAKE)) {
+        snprintf(made, sizeof made, "%s/work/made", c->dir);
+        argv[3] = made;
+    } else {
         stage_print(&c->stage, text);
         for (int i = 0; i < STAGE_ARGUMENTS; i++)
             argv[3 + i] = text[i];
@@ -392,6 +395,19 @@ int verify_box(struct arena *mem, struct verdict **ret, size_t *ret_n, struct er
     return 0;
 }
 
+/* Its command could not do what it has to: the guard's reason, if it has told one, and else the command's own words. */
+static int box_is_useless(const struct pinfold_result *result, struct err *e)
+{
+    struct pinfold_denial d = {.size = sizeof d};
+    const int status = pinfold_result_status(result);
+    if (status != ATTACK_REFUSED)
+        return err_say(e, ERR_BUG, "its command ended with status %d: %s", status, pinfold_result_stderr(result, NULL));
+    const char *how = pinfold_result_stdout(result, NULL);
+    if (pinfold_result_denial(result, 0, &d) > 0)
+        return err_say(e, ERR_CANNOT, "its command could not make a file in the workspace: %s: %s", how, d.rule);
+    return err_say(e, ERR_CANNOT, "its command could not make a file in the workspace: %s", how);
+}
+
 int try_box(struct arena *mem, uint64_t *ret_us, features *ret_lost, const char **ret_how, struct err *e)
 {
     static struct scene c;
@@ -408,15 +424,14 @@ int try_box(struct arena *mem, uint64_t *ret_us, features *ret_lost, const char 
     }
     clock_gettime(CLOCK_MONOTONIC, &before);
     if (r == 0)
-        r = run_inside(&c, "nothing", false, &result, e);
+        r = run_inside(&c, ATTACK_MAKE, false, &result, e);
     clock_gettime(CLOCK_MONOTONIC, &after);
     if (r == 0) {
         *ret_us = (uint64_t)((after.tv_sec - before.tv_sec) * 1000000 + (after.tv_nsec - before.tv_nsec) / 1000);
         *ret_lost = result->prepared.plan->lost;
         *ret_how = result->prepared.facts.tier == TIER_NAMESPACES ? "namespaces" : "Landlock and seccomp alone";
         if (pinfold_result_status(result) != ATTACK_NONE)
-            r = err_say(e, ERR_BUG, "a box started, but its command ended with status %d: %s",
-                        pinfold_result_status(result), pinfold_result_stderr(result, NULL));
+            r = box_is_useless(result, e);
         pinfold_result_free(result);
     }
     end_scene(&c);
