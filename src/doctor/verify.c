@@ -48,8 +48,9 @@ static int copy_program(const char *to, struct err *e)
     if (from < 0 || fd < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot copy the program to '%s'", to);
     while ((n = read(from, bytes, sizeof bytes)) > 0) {
-        if (write(fd, bytes, (size_t)n) != n)
-            return err_sys(e, ERR_SYSTEM, errno ? errno : ENOSPC, "cannot copy the program to '%s'", to);
+        const ssize_t wrote = write(fd, bytes, (size_t)n);
+        if (wrote != n)
+            return err_sys(e, ERR_SYSTEM, wrote < 0 ? errno : ENOSPC, "cannot copy the program to '%s'", to);
     }
     return n < 0 ? err_sys(e, ERR_SYSTEM, errno, "cannot copy the program to '%s'", to) : 0;
 }
@@ -85,9 +86,11 @@ static int make_stage_directory(struct scene *c, struct err *e)
             return 0;
     }
     c->dir[0] = 0;
-    return err_hint(
-        e, err_sys(e, ERR_SYSTEM, errno, "cannot create a directory for the attacks (in the home directory, or here)"),
-        "run it in a directory that you can write, or set HOME to one");
+    const int no = errno, r = err_sys(e, ERR_SYSTEM, no,
+                                      "cannot create a directory for the attacks (in the home directory, or here)");
+    if (no == ENOSPC || no == EDQUOT)
+        return err_no_room(e, r);
+    return err_hint(e, r, "run it in a directory that you can write, or set HOME to one");
 }
 
 static int make_files(struct scene *c, struct err *e)
@@ -106,9 +109,9 @@ static int make_files(struct scene *c, struct err *e)
     if (r == 0)
         r = make_file(c->dir, "hidden/secret");
     if (r < 0)
-        return err_sys(e, ERR_SYSTEM, -r, "cannot create files in '%s'", c->dir);
+        return err_no_room(e, err_sys(e, ERR_SYSTEM, -r, "cannot create files in '%s'", c->dir));
     snprintf(program, sizeof program, "%s/" PROGRAM_COPY, c->dir);
-    return copy_program(program, e);
+    return err_no_room(e, copy_program(program, e));
 }
 
 static int listen_unix(const char *name, size_t n)
