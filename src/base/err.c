@@ -81,3 +81,14 @@ int err_no_process(struct err *e, int r)
 {
     return r == -EAGAIN ? err_hint(e, r, "%s", ERR_MORE_PROCESSES) : r;
 }
+
+int err_no_room(struct err *e, int r)
+{
+    if (!e || e->kind != ERR_SYSTEM || (e->no != ENOSPC && e->no != EDQUOT))
+        return r;
+    const char *why = strerror(e->no);
+    const size_t n = strlen(e->text), end = strlen(why);
+    if (n < end || strcmp(e->text + n - end, why) != 0)
+        return r;
+    return err_hint(e, r, "make room: df -h, df -i, or your quota");
+}

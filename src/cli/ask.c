@@ -116,16 +116,16 @@ static const struct pinfold_option_info *find_policy(enum verb_id verb, struct s
     return NULL;
 }
 
-/* The first subcommand that has the option, if `verb` has not. */
-static const char *verb_with(struct str name)
+/* The subcommands that have the option, if `verb` has not: "apply, shell". */
+static void put_verbs_with(struct str name, struct buf *out)
 {
-    for (const struct own_flag *f = own_flags; f->name; f++) {
-        for (const struct verb *v = str_is(name, f->name) ? verbs : NULL; v && v->name[0]; v++) {
-            if ((f->verbs & (unsigned)v->id) && verb_has(v->name, f->name))
-                return v->name;
-        }
+    for (const struct verb *v = verbs; v->name[0]; v++) {
+        bool has = false;
+        for (const struct own_flag *f = own_flags; f->name && !has; f++)
+            has = str_is(name, f->name) && (f->verbs & (unsigned)v->id) && verb_has(v->name, f->name);
+        if (has)
+            buf_printf(out, "%s%s", out->n ? ", " : "", v->name);
     }
-    return NULL;
 }
 
 /* How far a name is from an option: capitals do not count, nor do letters that are missing at the end. */
@@ -143,7 +143,8 @@ static unsigned away(struct str name, const char *option)
 static void unknown_flag(enum verb_id verb, struct str name)
 {
     const char *instead = verb & VERBS_WITH_POLICY ? other_word(name, true) : NULL;
-    const char *nearest = NULL, *others = verb_with(name);
+    const char *nearest = NULL;
+    auto_buf struct buf others = BUF(2048);
     unsigned best = name.n < 6 ? 2 : name.n < 10 ? 3 : 4; /* farther away is no typing error */
     const struct pinfold_option_info *o;
 
@@ -161,11 +162,12 @@ static void unknown_flag(enum verb_id verb, struct str name)
             nearest = f->name;
         }
     }
+    put_verbs_with(name, &others);
     if (instead)
         complain("'%s' has no option --%.*s: %s", verb_name(verb), (int)name.n, name.p, instead);
-    else if (others)
+    else if (others.n && buf_ok(&others))
         complain("'%s' has no option --%.*s, which is one of: pinfold %s", verb_name(verb), (int)name.n, name.p,
-                 others);
+                 buf_cstr(&others));
     else if (nearest)
         complain("'%s' has no option --%.*s; did you mean --%s?", verb_name(verb), (int)name.n, name.p, nearest);
     else

@@ -122,15 +122,105 @@ int run_command(struct ask *a, const char *const *argv)
     return then == STATUS_YES ? status : STATUS_SANDBOX;
 }
 
-/* Programs that change to another user first; what they say when a box has no other one does not name the box. */
-static bool changes_user(const char *name)
+/* Programs that live on rights of their files, which no box gives; what they say when those are missing does not name the box. */
+static const struct helpless {
+    char name[12];
+    const char *why;
+} helpless[] = {
+#define USER                                                                                                           \
+    "cannot become another user, as a box has none: run the command without it, and install packages outside of the "  \
+    "box or in an image (--image)"
+#define RIGHTS "needs its file's rights (set-user-id), which a box does not give: do it outside of the box"
+#define ICMP                                                                                                           \
+    "needs packets (ICMP) that a box cannot send: ask the service itself, for instance curl -I https://HOST, with "    \
+    "--allow HOST"
+#define MOUNTS                                                                                                         \
+    "cannot change what is mounted in a box: do it outside of the box, or give the box a directory with --mount "      \
+    "DIR:PLACE"
+    {"sudo", USER},     {"su", USER},         {"doas", USER},         {"pkexec", USER},        {"runuser", USER},
+    {"apt", USER},      {"apt-get", USER},    {"dpkg", USER},         {"newgrp", RIGHTS},      {"sg", RIGHTS},
+    {"passwd", RIGHTS}, {"chsh", RIGHTS},     {"chfn", RIGHTS},       {"crontab", RIGHTS},     {"at", RIGHTS},
+    {"mount", MOUNTS},  {"umount", MOUNTS},   {"fusermount", MOUNTS}, {"fusermount3", MOUNTS}, {"ping", ICMP},
+    {"ping6", ICMP},    {"traceroute", ICMP}, {"tracepath", ICMP},    {"mtr", ICMP},
+#undef USER
+#undef RIGHTS
+#undef ICMP
+#undef MOUNTS
+};
+
+static const char *last_name(const char *path)
 {
-    static const char programs[][8] = {"sudo", "su", "doas", "pkexec", "apt", "apt-get", "dpkg"};
-    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
-        if (same(name, programs[i]))
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static const struct helpless *is_helpless(struct str name)
+{
+    for (size_t i = name.n; i > 0; i--) {
+        if (name.p[i - 1] == '/') {
+            name = (struct str){name.p + i, name.n - i};
+            break;
+        }
+    }
+    for (size_t i = 0; i < sizeof helpless / sizeof *helpless; i++) {
+        if (str_is(name, helpless[i].name))
+            return &helpless[i];
+    }
+    return NULL;
+}
+
+/* Before which the name of a command still comes. */
+static bool goes_on(struct str word)
+{
+    static const char words[][8] = {"then", "do", "else", "if",   "while", "until",
+                                    "!",    "{",  "time", "exec", "env",   "command"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (str_is(word, words[i]))
             return true;
     }
-    return false;
+    return memchr(word.p, '=', word.n) != NULL;
+}
+
+/* The first of them that a shell's words run, as far as words alone tell. */
+static const struct helpless *helpless_in(const char *text)
+{
+    bool begins = true;
+    while (*text) {
+        if (strchr(";&|(`\n", *text)) {
+            begins = true;
+            text++;
+            continue;
+        }
+        if (*text == ' ' || *text == '\t') {
+            text++;
+            continue;
+        }
+        const char *from = text;
+        while (*text && !strchr(";&|(` \t\n", *text)) {
+            const char quote = *text++;
+            if (quote != '\'' && quote != '"')
+                continue;
+            text += strcspn(text, quote == '"' ? "\"" : "'");
+            text += *text != 0;
+        }
+        const struct str word = {from, (size_t)(text - from)};
+        const struct helpless *found = begins ? is_helpless(word) : NULL;
+        if (found)
+            return found;
+        begins = begins && goes_on(word);
+    }
+    return NULL;
+}
+
+static const struct helpless *helpless_of(char *const *words, size_t n)
+{
+    static const char known[][6] = {"sh", "bash", "dash", "zsh", "ksh"};
+    const struct helpless *found = n ? is_helpless(str_of(words[0])) : NULL;
+    for (size_t i = 0; !found && n > 2 && i < sizeof known / sizeof *known; i++) {
+        if (same(last_name(words[0]), known[i]) && words[1][0] == '-' && words[1][1] != '-' && strchr(words[1], 'c'))
+            return helpless_in(words[2]);
+    }
+    return found;
 }
 
 /* Whether it names an image, which may have a command of its own. A policy that is wrong is complained of later. */
@@ -160,14 +250,15 @@ int verb_run(struct ask *a)
         return STATUS_SANDBOX;
     }
     arenas_reuse(); /* what a policy is read in is gone before what the plan is made in is needed */
-    const char *first = a->n_words ? a->words[0] : "", *slash = strrchr(first, '/'), *name = slash ? slash + 1 : first;
+    const char *name = a->n_words ? last_name(a->words[0]) : "";
     int status = run_command(a, (const char *const *)a->words);
-    if (status > 0 && status < 124 && !a->quiet && !a->json && entry_agent_known(name))
+    if (status <= 0 || (status >= 124 && status != 255) || a->quiet || a->json) /* 255: ping's own */
+        return status;
+    const struct helpless *found = helpless_of(a->words, a->n_words);
+    if (entry_agent_known(name))
         complain("%s had neither its login nor its settings in this box; 'pinfold %s' gives it both", name, name);
-    else if (status > 0 && status < 124 && !a->quiet && !a->json && changes_user(name))
-        complain("%s cannot become another user, as a box has none: run the command without it, and install packages "
-                 "outside of the box or in an image (--image)",
-                 name);
+    else if (found)
+        complain("%s %s", found->name, found->why);
     return status;
 }
 

@@ -450,8 +450,14 @@ void stage_print(const struct attack_stage *s, char room[STAGE_ARGUMENTS][256])
 
 int attack_main(int argc, char **argv)
 {
-    if (argc == 1 && same(argv[0], "nothing"))
-        return ATTACK_NONE;
+    if (argc == 2 && same(argv[0], ATTACK_MAKE)) {
+        const int fd = open(argv[1], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd >= 0 && close(fd) == 0 && unlink(argv[1]) == 0)
+            return ATTACK_NONE;
+        printf("%s", strerror(errno));
+        fflush(stdout);
+        return ATTACK_REFUSED;
+    }
     if (argc != 1 + STAGE_ARGUMENTS)
         return 2;
     struct attack_stage s = {.dir = argv[1],

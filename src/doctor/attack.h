@@ -50,4 +50,5 @@ void stage_print(const struct attack_stage *s, char room[STAGE_ARGUMENTS][256]);
 int attack_main(int argc, char **argv);
 #define ATTACK_SUCCEEDED 10
 #define ATTACK_REFUSED   11
-#define ATTACK_NONE      12 /* does nothing: shows that a box starts */
+#define ATTACK_NONE      12 /* of ATTACK_MAKE, no attack: makes a file, which the guard has to judge, and removes it */
+#define ATTACK_MAKE      "make"

@@ -59,7 +59,10 @@ static void check_kernel(struct doctor_report *r)
           enough ? NULL : "boxes need Linux 5.14 or later");
     check(r, f->tier == TIER_NAMESPACES ? CHECK_YES : CHECK_PART, "user-namespaces",
           f->tier == TIER_NAMESPACES ? "allowed" : f->why_not[FEATURE_PID_NAMESPACE],
-          f->tier == TIER_NAMESPACES ? NULL : f->remedy[FEATURE_PID_NAMESPACE]);
+          f->tier == TIER_NAMESPACES                     ? NULL
+          : f->remedy[FEATURE_PID_NAMESPACE]             ? f->remedy[FEATURE_PID_NAMESPACE]
+          : f->nested && nested_allowed() && f->uid == 0 ? NESTED_UID_ZERO
+                                                         : NULL);
     check(r, f->landlock_abi > 0 ? CHECK_YES : CHECK_PART, "landlock",
           f->landlock_abi > 0 ? arena_printf(r->mem, "ABI %d", f->landlock_abi) : "not in this kernel, or not enabled",
           f->landlock_abi > 0 ? NULL : "boot with landlock in lsm= (and CONFIG_SECURITY_LANDLOCK)");
@@ -99,10 +102,10 @@ static void check_cgroup(struct doctor_report *r)
     enum cgroup_kind kind = r->facts.cgroup;
     const char *remedy = r->facts.remedy[FEATURE_CGROUP_LIMITS];
     check(r, kind == CGROUP_NONE ? CHECK_PART : CHECK_YES, "cgroup", kinds[kind],
-          kind != CGROUP_NONE ? NULL
-          : remedy            ? remedy
-                              : "log in with a systemd user session, or start under: systemd-run --user --scope "
-                                "-p Delegate=yes");
+          kind != CGROUP_NONE || r->facts.nested ? NULL
+          : remedy                               ? remedy
+                   : "log in with a systemd user session, or start under: systemd-run --user --scope "
+                     "-p Delegate=yes");
 }
 
 /* Every guarantee that this machine cannot give, with the probe's reason. */
@@ -177,7 +180,12 @@ static void check_engine(struct doctor_report *r, const struct engine *engine)
     const char *name = arena_printf(r->mem, "engine-%s", engine->name);
     const char *found = tool_find(r->mem, engine->program);
     const struct policy nothing_said = {.engine = engine->name, .workspace = "/"};
-    struct facts facts = {.uid = r->facts.uid, .gid = r->facts.gid, .home = r->facts.home, .policy = &nothing_said};
+    struct facts facts = {.uid = r->facts.uid,
+                          .gid = r->facts.gid,
+                          .home = r->facts.home,
+                          .policy = &nothing_said,
+                          .nested = r->facts.nested,
+                          .around = r->facts.around};
     struct err e = {0};
     if (!name)
         return;
@@ -255,9 +263,10 @@ static void check_box(struct doctor_report *r)
     }
     if (try_box(r->mem, &us, &lost, &how, &e) < 0) {
         r->untried = !how;
-        check(r, CHECK_NO, "box",
-              arena_printf(r->mem, how ? "a default box does not start: %s" : "no box could be tried: %s", e.text),
-              NULL);
+        const char *const what = !how   ? "no box could be tried"
+                                 : *how ? "a default box starts, and is of no use"
+                                        : "a default box does not start";
+        check(r, CHECK_NO, "box", arena_printf(r->mem, "%s: %s", what, e.text), NULL);
         return;
     }
     auto_buf struct buf words = BUF(MAX_WORDS);
@@ -437,7 +446,7 @@ static void print_verdict(const struct doctor_report *r, size_t broken, struct b
     else if (box && box->state == CHECK_NO && r->untried)
         buf_text(out, "whether boxes start here is not known; see line 'box'.\n");
     else if (!box || box->state == CHECK_NO)
-        buf_text(out, "boxes do not start here; see the lines that begin with NO.\n");
+        buf_text(out, "boxes do not work here; see the lines that begin with NO.\n");
     else if (here && here->state != CHECK_YES)
         buf_printf(out, "boxes work on this machine, but not in this directory: see line '%s'.\n", here->name);
     else if (box->state == CHECK_PART)

@@ -62,8 +62,8 @@ int doctor_foreign(struct arena *mem, const char *top, struct foreign_files *ret
 
 /* Tries every attack on default boxes; `ret` is in `mem`. */
 int verify_box(struct arena *mem, struct verdict **ret, size_t *ret_n, struct err *e);
-/* Starts one box with the default policy that does nothing; microseconds of the whole, and what was lost. `ret_how` is NULL if none could
-   be tried. */
+/* Starts one box with the default policy, which makes a file and removes it; microseconds of the whole, and what was lost. On failure
+   `ret_how` is NULL if none could be tried, and "" if it did not start. */
 int try_box(struct arena *mem, uint64_t *ret_us, features *ret_lost, const char **ret_how, struct err *e);
 
 struct pinfold_report;

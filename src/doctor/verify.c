@@ -48,8 +48,9 @@ static int copy_program(const char *to, struct err *e)
     if (from < 0 || fd < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot copy the program to '%s'", to);
     while ((n = read(from, bytes, sizeof bytes)) > 0) {
-        if (write(fd, bytes, (size_t)n) != n)
-            return err_sys(e, ERR_SYSTEM, errno ? errno : ENOSPC, "cannot copy the program to '%s'", to);
+        const ssize_t wrote = write(fd, bytes, (size_t)n);
+        if (wrote != n)
+            return err_sys(e, ERR_SYSTEM, wrote < 0 ? errno : ENOSPC, "cannot copy the program to '%s'", to);
     }
     return n < 0 ? err_sys(e, ERR_SYSTEM, errno, "cannot copy the program to '%s'", to) : 0;
 }
@@ -85,9 +86,11 @@ static int make_stage_directory(struct scene *c, struct err *e)
             return 0;
     }
     c->dir[0] = 0;
-    return err_hint(
-        e, err_sys(e, ERR_SYSTEM, errno, "cannot create a directory for the attacks (in the home directory, or here)"),
-        "run it in a directory that you can write, or set HOME to one");
+    const int no = errno, r = err_sys(e, ERR_SYSTEM, no,
+                                      "cannot create a directory for the attacks (in the home directory, or here)");
+    if (no == ENOSPC || no == EDQUOT)
+        return err_no_room(e, r);
+    return err_hint(e, r, "run it in a directory that you can write, or set HOME to one");
 }
 
 static int make_files(struct scene *c, struct err *e)
@@ -106,9 +109,9 @@ static int make_files(struct scene *c, struct err *e)
     if (r == 0)
         r = make_file(c->dir, "hidden/secret");
     if (r < 0)
-        return err_sys(e, ERR_SYSTEM, -r, "cannot create files in '%s'", c->dir);
+        return err_no_room(e, err_sys(e, ERR_SYSTEM, -r, "cannot create files in '%s'", c->dir));
     snprintf(program, sizeof program, "%s/" PROGRAM_COPY, c->dir);
-    return copy_program(program, e);
+    return err_no_room(e, copy_program(program, e));
 }
 
 static int listen_unix(const char *name, size_t n)
@@ -314,14 +317,17 @@ static int run_outside(const struct scene *c, const struct attack *a)
 
 static int run_inside(const struct scene *c, const char *name, bool net, struct pinfold_result **ret, struct err *e)
 {
-    static char text[STAGE_ARGUMENTS][256], program[PATH_MAX + 32], secret[PATH_MAX + 32];
+    static char text[STAGE_ARGUMENTS][256], program[PATH_MAX + 32], secret[PATH_MAX + 32], made[PATH_MAX + 32];
     const char *argv[3 + STAGE_ARGUMENTS + 1] = {program, "--attack", name};
     struct pinfold_error error = {0};
 
     snprintf(program, sizeof program, "%s/" PROGRAM_COPY, c->dir);
     snprintf(secret, sizeof secret, "%s/outside/secret", c->dir);
     auto_fd int in = open(secret, O_RDONLY | O_CLOEXEC);
-    if (!same(name, "nothing")) {
+    if (same(name, ATTACK_MAKE)) {
+        snprintf(made, sizeof made, "%s/work/made", c->dir);
+        argv[3] = made;
+    } else {
         stage_print(&c->stage, text);
         for (int i = 0; i < STAGE_ARGUMENTS; i++)
             argv[3 + i] = text[i];
@@ -392,6 +398,19 @@ int verify_box(struct arena *mem, struct verdict **ret, size_t *ret_n, struct er
     return 0;
 }
 
+/* Its command could not do what it has to: the guard's reason, if it has told one, and else the command's own words. */
+static int box_is_useless(const struct pinfold_result *result, struct err *e)
+{
+    struct pinfold_denial d = {.size = sizeof d};
+    const int status = pinfold_result_status(result);
+    if (status != ATTACK_REFUSED)
+        return err_say(e, ERR_BUG, "its command ended with status %d: %s", status, pinfold_result_stderr(result, NULL));
+    const char *how = pinfold_result_stdout(result, NULL);
+    if (pinfold_result_denial(result, 0, &d) > 0)
+        return err_say(e, ERR_CANNOT, "its command could not make a file in the workspace: %s: %s", how, d.rule);
+    return err_say(e, ERR_CANNOT, "its command could not make a file in the workspace: %s", how);
+}
+
 int try_box(struct arena *mem, uint64_t *ret_us, features *ret_lost, const char **ret_how, struct err *e)
 {
     static struct scene c;
@@ -408,15 +427,14 @@ int try_box(struct arena *mem, uint64_t *ret_us, features *ret_lost, const char 
     }
     clock_gettime(CLOCK_MONOTONIC, &before);
     if (r == 0)
-        r = run_inside(&c, "nothing", false, &result, e);
+        r = run_inside(&c, ATTACK_MAKE, false, &result, e);
     clock_gettime(CLOCK_MONOTONIC, &after);
     if (r == 0) {
         *ret_us = (uint64_t)((after.tv_sec - before.tv_sec) * 1000000 + (after.tv_nsec - before.tv_nsec) / 1000);
         *ret_lost = result->prepared.plan->lost;
         *ret_how = result->prepared.facts.tier == TIER_NAMESPACES ? "namespaces" : "Landlock and seccomp alone";
         if (pinfold_result_status(result) != ATTACK_NONE)
-            r = err_say(e, ERR_BUG, "a box started, but its command ended with status %d: %s",
-                        pinfold_result_status(result), pinfold_result_stderr(result, NULL));
+            r = box_is_useless(result, e);
         pinfold_result_free(result);
     }
     end_scene(&c);

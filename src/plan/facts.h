@@ -125,6 +125,7 @@ struct facts {
     uint32_t uid, gid; /* of the caller */
     const char *home, *user_name;
     enum cgroup_kind cgroup;
+    bool cgroup_trees;    /* version 1 is mounted: a tree for each controller */
     bool cpu_by_group;    /* a control group holds processor time exactly; otherwise the box is stopped and continued */
     enum catch_way catch; /* the best way to redirect connections, for net allow */
     const char *catch_why;           /* why not a better one, or NULL */

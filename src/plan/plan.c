@@ -27,7 +27,9 @@ static uint32_t namespaces_of(const struct making *m)
 {
     if (m->facts->tier == TIER_LANDLOCK || m->facts->image)
         return 0;
-    uint32_t bits = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWCGROUP;
+    uint32_t bits = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWUTS;
+    /* With version 1 a group's name no longer fits the mounts that the box sees of its trees, and Java fails to find its limits. */
+    bits |= m->facts->cgroup_trees ? 0 : CLONE_NEWCGROUP;
     bits |= m->policy->net == NET_HOST ? 0 : CLONE_NEWNET;
     bits |= m->facts->can & F(PID_NAMESPACE) ? CLONE_NEWPID : 0;
     bits |= m->facts->can & F(PRIVATE_IPC) ? CLONE_NEWIPC : 0;

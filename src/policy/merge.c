@@ -723,6 +723,8 @@ int merge_end(struct merge *m)
         r = env_rules(m);
     if (r == 0)
         r = ssh_rules(m);
+    if (r == 0)
+        r = moved_caches(m);
     if (r < 0)
         return r;
     merge_order(m);

@@ -29,6 +29,7 @@ struct layer_text {
 
 struct moved { /* a place below the home that the caller's environment has elsewhere */
     const char *usual, *at;
+    bool cache; /* what is there is written by programs that have a cache there */
 };
 
 struct merge {
@@ -109,5 +110,7 @@ int env_rules(struct merge *m);
 /* moved.c: finds what the caller's variables move; where variable `i` of those has what is usually at `path`, or NULL. */
 int moved_find(struct merge *m);
 const char *moved_place(struct merge *m, const char *path, size_t i);
+/* Adds caches where those variables have what the built-in rules make one; last of all rules, for it yields to any other. */
+int moved_caches(struct merge *m);
 /* ssh_files.c: hides what OpenSSH would refuse to run with. */
 int ssh_rules(struct merge *m);

@@ -1,5 +1,5 @@
 /*
- * Where the caller's variables move what built-in rules hide. A rule names the default place, such as ~/.kube; with
+ * Where the caller's variables move what built-in rules hide, and the caches that they make writable. A rule names the default place, such as ~/.kube; with
  * KUBECONFIG, GNUPGHOME or XDG_CONFIG_HOME the same secrets lie elsewhere, and are hidden there, too. Variables only add
  * places: the default ones stay hidden, for a program that was started without the variable uses them.
  */
@@ -11,12 +11,13 @@
 /* `usual` is below the home. `added`: what the program appends to the variable's value. A list is separated by colons. */
 static const struct {
     char name[32], usual[56], added[16];
-    bool list;
+    bool list,
+        cache; /* cache: what programs write there is also there in a box that keeps it to itself (files.cache) */
 } variables[] = {
     /* XDG Base Directory Specification */
     {"XDG_CONFIG_HOME", ".config", "", false},
     {"XDG_DATA_HOME", ".local/share", "", false},
-    {"XDG_CACHE_HOME", ".cache", "", false},
+    {"XDG_CACHE_HOME", ".cache", "", false, true},
     {"XDG_STATE_HOME", ".local/state", "", false},
     /* each by the manual of its program */
     {"GNUPGHOME", ".gnupg", "", false},
@@ -45,10 +46,10 @@ static const struct {
     {"MYSQL_TEST_LOGIN_FILE", ".mylogin.cnf", "", false},
     {"NPM_CONFIG_USERCONFIG", ".npmrc", "", false},
     {"npm_config_userconfig", ".npmrc", "", false},
-    {"CARGO_HOME", ".cargo", "", false},
+    {"CARGO_HOME", ".cargo", "", false, true},
     {"BUNDLE_USER_HOME", ".bundle", "", false},
     {"BUNDLE_USER_CONFIG", ".bundle/config", "", false},
-    {"GRADLE_USER_HOME", ".gradle", "", false},
+    {"GRADLE_USER_HOME", ".gradle", "", false, true},
     {"COMPOSER_HOME", ".config/composer", "", false},
     {"POETRY_CONFIG_DIR", ".config/pypoetry", "", false},
     {"UV_CREDENTIALS_DIR", ".local/share/uv/credentials", "", false},
@@ -74,6 +75,13 @@ static const struct {
     {"CONTINUE_GLOBAL_DIR", ".continue", "", false},
     {"OPENCODE_CONFIG_DIR", ".config/opencode", "", false},
     {"OPENCODE_CONFIG", ".config/opencode/opencode.json", "", false},
+    /* caches alone */
+    {"GOPATH", "go", "", true, true},
+    {"GOMODCACHE", "go/pkg/mod", "", false, true},
+    {"GOCACHE", ".cache/go-build", "", false, true},
+    {"PIP_CACHE_DIR", ".cache/pip", "", false, true},
+    {"UV_CACHE_DIR", ".cache/uv", "", false, true},
+    {"CCACHE_DIR", ".ccache", "", false, true},
 };
 
 enum { VARIABLES = sizeof variables / sizeof *variables, LIST_MAX = 32 };
@@ -88,15 +96,16 @@ static bool names_a_place(const char *path)
     return !same(path, "/");
 }
 
-static bool note_moved(struct merge *m, const char *usual, struct str value, const char *added)
+static bool note_moved(struct merge *m, const char *usual, struct str value, size_t variable)
 {
+    const char *added = variables[variable].added;
     struct arena *mem = m->p->mem;
     const char *at = value.n ? path_clean_at(mem, m->world->cwd ? m->world->cwd : "/", value) : NULL;
     if (at && *added)
         at = path_clean_at(mem, at, str_of(added + 1));
     if (!at || !names_a_place(at) || same(at, usual))
         return !arena_failed(mem);
-    m->moved[m->n_moved++] = (struct moved){.usual = usual, .at = at};
+    m->moved[m->n_moved++] = (struct moved){.usual = usual, .at = at, .cache = variables[variable].cache};
     return true;
 }
 
@@ -121,8 +130,7 @@ int moved_find(struct merge *m)
             if (n > LIST_MAX)
                 return err_say(m->e, ERR_POLICY, "%s names more than %d files: pinfold cannot hide them all",
                                variables[i].name, LIST_MAX);
-            if (!note_moved(m, usual, end ? (struct str){from, (size_t)(end - from)} : str_of(from),
-                            variables[i].added))
+            if (!note_moved(m, usual, end ? (struct str){from, (size_t)(end - from)} : str_of(from), i))
                 break;
             from = end ? end + 1 : NULL;
         }
@@ -139,4 +147,60 @@ const char *moved_place(struct merge *m, const char *path, size_t i)
         return NULL;
     const char *rest = path + strlen(v->usual);
     return *rest ? path_clean_at(m->p->mem, v->at, str_of(rest + 1)) : v->at;
+}
+
+/* Either is in the other. */
+static bool overlap(const char *a, const char *b)
+{
+    return path_at_or_below(a, b) || path_at_or_below(b, a);
+}
+
+/*
+ * Whether a layer there would keep to the box what is meant for the host, show what is hidden, or cover a place of the box's own. Then
+ * the place stays what it is without it: in the workspace writable, elsewhere read-only.
+ */
+static bool keeps_its_rule(const struct merge *m, const char *at)
+{
+    static const char *const own[] = {"/tmp", "/var/tmp", "/run"};
+    const struct policy *p = m->p;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (path_at_or_below(at, own[i]))
+            return true;
+    if (overlap(at, p->workspace) || path_at_or_below(m->world->home, at))
+        return true;
+    for (size_t i = 0; i < p->n_paths; i++) {
+        const struct path_rule *r = &p->paths[i];
+        if (r->any_depth || r->pattern)
+            continue;
+        if (same(r->path, at) || (r->access == PATH_RW && overlap(at, r->path)) ||
+            (r->access == PATH_HIDE && path_at_or_below(at, r->path)) ||
+            (same(p->origins[r->origin].file, OWN_ORIGIN) && overlap(at, r->path)))
+            return true;
+    }
+    for (size_t i = 0; i < p->n_mounts; i++)
+        if (overlap(at, p->mounts[i].to))
+            return true;
+    return false;
+}
+
+int moved_caches(struct merge *m)
+{
+    struct policy *p = m->p;
+    const size_t n = p->n_paths;
+    for (size_t i = 0; i < n * m->n_moved; i++) {
+        const struct path_rule r = p->paths[i / m->n_moved];
+        const struct moved *v = &m->moved[i % m->n_moved];
+        if (r.access != PATH_CACHE || !v->cache || !r.optional || p->origins[r.origin].layer != LAYER_BUILTIN)
+            continue;
+        const char *at = moved_place(m, r.path, i % m->n_moved);
+        if (!at || keeps_its_rule(m, at))
+            continue;
+        bool fresh;
+        if (!table_put(&m->paths, 0, str_of(at), (uint32_t)p->n_paths, &fresh))
+            return merge_no_memory(m);
+        if (fresh)
+            p->paths[p->n_paths++] = (struct path_rule){
+                .access = PATH_CACHE, .path = at, .optional = true, .moved = true, .origin = r.origin};
+    }
+    return 0;
 }

@@ -49,6 +49,7 @@ struct path_rule {     /* a policy has hundreds, and a box keeps its policy */
     bool optional;
     bool told;  /* optional, and a start says that it is missing */
     bool parts; /* of pinfold's own: what is below it may be mounted, elsewhere */
+    bool moved; /* PATH_CACHE: where a variable of the caller's has it (moved.c) */
     bool once;  /* PATH_HIDE: covers the file that is there at the start; the host can put another in its place */
 };
 

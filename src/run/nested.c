@@ -87,9 +87,7 @@ int nested_remedy(struct err *e, int r)
     if (!nested_in_box())
         return r;
     if (nested_allowed() && geteuid() == 0)
-        return err_hint(e, r,
-                        "the outer box allows user namespaces, but the kernel does not map uid 0 again without "
-                        "capabilities: start the outer box as an ordinary user, or with --user 1000:1000");
+        return err_hint(e, r, "%s", NESTED_UID_ZERO);
     if (nested_allowed())
         return r;
     return err_hint(e, r,

@@ -12,6 +12,10 @@ bool nested_allowed(void);
 /* What the guard of the box around this process tells of its rules: an image with a guard's table, or NULL. `top`: it is
    asked to guard names at the top of this directory, too, and `*top` becomes NULL if it does not. */
 const struct plan_image *nested_around(struct arena *mem, const char **top);
+/* To root in a box that permits them, and cannot have one all the same. */
+#define NESTED_UID_ZERO                                                                                                \
+    "the outer box allows user namespaces, but the kernel does not map uid 0 again without capabilities: start the "   \
+    "outer box as an ordinary user, or with --user 1000:1000"
 /* Adds to it that /proc is missing, where it is; returns r. */
 int nested_no_proc(struct err *e, int r);
 /* Adds to a start's error message what would make it work, in a box or without a /proc; returns r. */

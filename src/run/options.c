@@ -18,9 +18,11 @@ const char *pinfold_version(void)
 int tell(struct pinfold_error *to, const struct err *from, int r)
 {
     if (to && r < 0) {
-        to->kind = (enum pinfold_error_kind)from->kind;
-        to->no = from->no;
-        snprintf(to->text, sizeof to->text, "%s", from->text);
+        struct err e = *from;
+        (void)err_no_room(&e, r);
+        to->kind = (enum pinfold_error_kind)e.kind;
+        to->no = e.no;
+        snprintf(to->text, sizeof to->text, "%s", e.text);
     }
     return r;
 }

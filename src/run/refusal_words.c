@@ -339,6 +339,19 @@ static void branch_denial(const struct denial *d, struct buf *out, size_t *ret_o
     words_safe(out, d->remedy);
 }
 
+/* Of a daemon that starts programs, or machines, with any file of the host in them. */
+static bool is_a_managers(const char *socket)
+{
+    static const char names[][20] = {"docker.sock", "podman.sock",    "containerd.sock",
+                                     "crio.sock",   "buildkitd.sock", "libvirt-sock"};
+    const char *slash = socket ? strrchr(socket, '/') : NULL;
+    for (size_t i = 0; slash && i < sizeof names / sizeof *names; i++) {
+        if (same(slash + 1, names[i]))
+            return true;
+    }
+    return false;
+}
+
 /* What allows a refusal by a rule, after the sentence's beginning. */
 static void rule_offer(const struct denial *d, const struct policy *policy, struct buf *out)
 {
@@ -353,6 +366,8 @@ static void rule_offer(const struct denial *d, const struct policy *policy, stru
     } else if (same(d->kind, "socket")) {
         buf_text(out, "allow with --unix-socket ");
         words_shell(out, d->target);
+        if (is_a_managers(d->target))
+            buf_text(out, ", which lets the command do on this machine all that the daemon may, without the box");
     } else if (same(d->origin, "built in") && d->rule && d->rule[0] == '/') {
         buf_text(out, "it cannot be changed in a box; change it outside");
     } else if (is_guarded_name(policy, d) || same(d->origin, "built in")) {

@@ -112,6 +112,8 @@ int place_lock(const struct session_place *p, int *ret, struct err *e)
     int r = make_private_directories(p->state, e);
     if (r < 0 && own_dirs_allowed(p->state) < 0)
         return r;
+    if (r == -ENOSPC || r == -EDQUOT)
+        return r; /* what helps there is said of every full disk */
     if (r < 0)
         return err_hint(e, r, "sessions are recorded there: set HOME or XDG_STATE_HOME to a directory of yours");
     for (int tries = 0; r == 0 && tries < LOCK_TRIES; tries++) {

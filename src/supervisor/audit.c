@@ -400,6 +400,15 @@ static int follow_log(struct audit_reader *r, int dir, int notify)
     return 0;
 }
 
+/* No disk is full then: the kernel counts watches for each user. */
+static int unwatched(const char *path, int no, struct err *e)
+{
+    const int r = err_sys(e, ERR_SYSTEM, no, "cannot watch the audit log '%s'", path);
+    return no == ENOSPC   ? err_hint(e, r, "sudo sysctl -w fs.inotify.max_user_watches=524288, or leave out --follow")
+           : no == EMFILE ? err_hint(e, r, "sudo sysctl -w fs.inotify.max_user_instances=512, or leave out --follow")
+                          : r;
+}
+
 int audit_read(bool follow, bool (*line)(void *ctx, struct str text), void *ctx, struct err *e)
 {
     char path[4096], name[32];
@@ -420,7 +429,7 @@ int audit_read(bool follow, bool (*line)(void *ctx, struct str text), void *ctx,
     if (follow) { /* before reading, so that no event falls in between */
         notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
         if (notify < 0 || inotify_add_watch(notify, path, IN_MODIFY | IN_CREATE | IN_MOVED_TO) < 0)
-            return err_sys(e, ERR_SYSTEM, errno, "cannot watch the audit log '%s'", path);
+            return unwatched(path, errno, e);
     }
     for (unsigned i = AUDIT_FILES; i-- > 0 && k == 0 && !r.stop;) {
         audit_file_name(name, i);

@@ -252,8 +252,8 @@ static void explain(struct cgroup_place *ret, bool v2)
     } else {
         ret->why_not = v2 ? "no control group is delegated to this user"
                           : "the control groups (version 1) below /sys/fs/cgroup are not writable for this user";
-        ret->remedy =
-            v2 ? NULL : "start pinfold as root, or boot with systemd.unified_cgroup_hierarchy=1 for version 2";
+        if (!v2 && geteuid() != 0)
+            ret->remedy = "start pinfold as root, or boot with systemd.unified_cgroup_hierarchy=1 for version 2";
     }
 }
 

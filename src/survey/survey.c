@@ -70,6 +70,8 @@ static int survey_own(struct surveyor *s, struct facts *f)
     const char *in_box = getenv("PINFOLD"); /* "1"; somebody else's variable says nothing */
     f->uppers = !(in_box && same(in_box, "1")) && carries_uppers(f->state_home);
     f->layers &= f->uppers;
+    struct statfs groups;
+    f->cgroup_trees = statfs("/sys/fs/cgroup", &groups) == 0 && (unsigned)groups.f_type != 0x63677270 /* cgroup2 */;
     if (!f->config_home)
         f->config_home = xdg(s, f, "XDG_CONFIG_HOME", ".config");
     if (!f->program) {

@@ -504,6 +504,55 @@ static void moved_secrets_are_hidden(void **state)
     policy_free(p);
 }
 
+static const char *caches_elsewhere(void *ctx, const char *name)
+{
+    static const char *const values[][2] = {{"XDG_CACHE_HOME", "/x/cache"},
+                                            {"CARGO_HOME", "/home/u/p/.cargo"},
+                                            {"GOPATH", "/gp:/gq"},
+                                            {"GRADLE_USER_HOME", "/home/u/.ssh/g"},
+                                            {"UV_CACHE_DIR", "/tmp/uv"},
+                                            {"PIP_CACHE_DIR", "/home"},
+                                            {"GOCACHE", "/rw/go"},
+                                            {"CCACHE_DIR", "/home/u/.local"},
+                                            {"HF_HOME", "/hf"}};
+    (void)ctx;
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        if (same(name, values[i][0]))
+            return values[i][1];
+    return NULL;
+}
+
+static bool is_cache(const struct policy *p, const char *path)
+{
+    const struct path_rule *r = rule_for(p, path);
+    return r && r->access == PATH_CACHE && same(r->path, path);
+}
+
+/* Caches that the caller's variables keep elsewhere are the box's own there, too, but nothing else becomes one. */
+static void moved_caches_are_caches(void **state)
+{
+    (void)state;
+    struct policy_world w = {.home = "/home/u", .cwd = "/home/u/p", .variable = caches_elsewhere};
+    struct layer_said said[] = {USER("files: {rw: [/rw]}"), {0}};
+    struct policy *p = NULL;
+    struct err e;
+    assert_int_equal(build_in(&w, said, NULL, &p, &e), 0);
+    static const char *const made[] = {"/x/cache", "/home/u/.cache", "/home/u/.cargo/registry", "/gp/pkg", "/gq/pkg"};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        if (!is_cache(p, made[i]))
+            fail_msg("%s is no cache", made[i]);
+    static const char *const none[] = {
+        "/home/u/p/.cargo/registry", "/home/u/.ssh/g", "/tmp/uv", "/home", "/rw/go", "/home/u/.local", "/hf"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        if (is_cache(p, none[i]))
+            fail_msg("%s is a cache", none[i]);
+    policy_free(p);
+    /* Nor where the profile has none. */
+    assert_int_equal(build_in(&w, NULL, (const char *const[]){"profile", "restrictive", NULL}, &p, &e), 0);
+    assert_false(is_cache(p, "/x/cache"));
+    policy_free(p);
+}
+
 static void profiles_are_chosen_from_above(void **state)
 {
     (void)state;
@@ -736,6 +785,7 @@ int main(void)
                                        cmocka_unit_test(pinfolds_own_files_stay),
                                        cmocka_unit_test(moved_places_are_own_too),
                                        cmocka_unit_test(moved_secrets_are_hidden),
+                                       cmocka_unit_test(moved_caches_are_caches),
                                        cmocka_unit_test(profiles_are_chosen_from_above),
                                        cmocka_unit_test(files_extend_files),
                                        cmocka_unit_test(guarded_names_add_up_and_can_be_allowed),

@@ -317,6 +317,9 @@ static int collect_fixed(struct making *m, const struct path_rule *rule)
     const bool of_outer_box = m->facts->around && rule->access == PATH_CACHE && path_below(f->real, LINKED_AT);
     if (!named && f->planted && origin_is_builtin(m->policy, rule->origin) && !of_outer_box)
         return 0;
+    /* A private directory and its variable replace the usual place there, and this one with it (redirect_cache). */
+    if (rule->moved && m->facts->tier == TIER_LANDLOCK)
+        return 0;
     bool missing_cache = rule->access == PATH_CACHE && f->type == PATH_MISSING;
     if (!named && !exists(f) && !missing_cache)
         return rule->optional ? 0 : say_missing(m, access_names[rule->access], rule->path, f, rule->origin);

@@ -153,10 +153,16 @@ static int attach(struct settling *s, struct plan_place *p, struct plan_place *a
 
 /* ---- copy-on-write (plan_ask.layer) ---- */
 
+static const char no_uppers[] = "the file system of the state directory (XDG_STATE_HOME) cannot hold layers";
+
 static int cannot_layer(struct making *m, const char *why)
 {
     int r =
         err_say(m->e, ERR_CANNOT, "--cow: the workspace %s cannot get a copy-on-write layer: %s", m->workspace, why);
+    if (why == no_uppers)
+        return err_hint(m->e, r,
+                        "set XDG_STATE_HOME to a directory on a disk of this machine (ext4, xfs, btrfs), or run "
+                        "without --cow to let the box change it");
     return err_hint(m->e, r,
                     m->policy->workspace_read_only
                         ? "leave out --cow; or, to let the box change it, what makes it read-only"
@@ -173,7 +179,7 @@ static const char *why_no_layer(const struct settling *s, const struct plan_plac
     if (!f->overlay)
         return "overlayfs does not work in a user namespace here";
     if (!f->uppers)
-        return "the file system of the state directory (XDG_STATE_HOME) cannot hold layers, or this is a box itself";
+        return f->nested ? "this is a box itself" : no_uppers;
     if (p->type != PATH_DIR)
         return "it is not a directory";
     if (p->kind != PLACE_RW)
