@@ -10,6 +10,8 @@
 # As root, another user's tree is built as that user. Of two that build the same in one tree the second waits.
 set -eu
 cd "$(dirname "$0")/.."
+# Made for another C library: with it no program that musl-gcc makes runs, which meson tries first.
+unset LD_PRELOAD
 # shellcheck source=scripts/owner.sh
 . scripts/owner.sh
 # shellcheck source=scripts/upgraded.sh

@@ -5,6 +5,7 @@
 # to date is not built again. As root, what belongs to another user is built as that user.
 set -eu
 cd "$(dirname "$0")/.."
+unset LD_PRELOAD # as in build.sh
 prefix=/usr/local
 uninstall=
 while [ $# -gt 0 ]; do
