@@ -30,7 +30,8 @@
 
 struct audit_log {
     int dir, file;
-    bool torn; /* the file ends in the middle of a line, whose writer died: the next one begins anew */
+    bool torn;          /* the file ends in the middle of a line, whose writer died: the next one begins anew */
+    unsigned waited_ms; /* for others who rotate; over all events */
 };
 
 static bool nowhere;
@@ -103,6 +104,7 @@ int audit_open(struct audit_log **ret)
     log->dir = take_fd(&dir);
     log->file = take_fd(&file);
     log->torn = is_torn(log->file);
+    log->waited_ms = 0;
     *ret = log;
     return 0;
 }
@@ -125,14 +127,30 @@ void audit_file_name(char ret[32], unsigned i)
         snprintf(ret, 32, "audit.%u.jsonl", i);
 }
 
-/* Renames all files up by one, unless somebody else has just done it, or has the lock: nobody waits for it, because whoever can open the
-   directory can keep it, and a start tells of its losses before the command. Then this file grows until the next event. */
+/* False: somebody has had the lock for as long as this log waits in all. Whoever can open the directory can keep it, and a start tells of
+   its losses before the command, so nobody waits for ever; but who rotates may be held up between two calls, and without waiting for
+   them everybody else would go on writing into the full file. */
+static bool lock_dir(struct audit_log *log)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    while (flock(log->dir, LOCK_EX | LOCK_NB) < 0) {
+        if (errno == EINTR)
+            continue;
+        if (errno != EWOULDBLOCK || log->waited_ms >= AUDIT_WAIT_MS)
+            return false;
+        (void)nanosleep(&pause, NULL);
+        log->waited_ms++;
+    }
+    return true;
+}
+
+/* Renames all files up by one, unless somebody else has just done it, or keeps the lock: then this file grows until the next event. */
 static void rotate(struct audit_log *log)
 {
     struct stat mine, named;
     char from[32], to[32];
 
-    if (flock(log->dir, LOCK_EX | LOCK_NB) < 0)
+    if (!lock_dir(log))
         return;
     if (fstat(log->file, &mine) == 0 && fstatat(log->dir, AUDIT_FILE_NAME, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
         mine.st_ino == named.st_ino && mine.st_dev == named.st_dev) {

@@ -10,6 +10,7 @@
 
 #define AUDIT_LINE_MAX  4096u       /* one event is one write(2) of at most this size: O_APPEND keeps it whole */
 #define AUDIT_FILE_MAX  (16u << 20) /* then the file is rotated */
+#define AUDIT_WAIT_MS   1000u       /* the most that one writer waits for the lock of a rotation, in all */
 #define AUDIT_FILES     4           /* audit.jsonl, audit.1.jsonl ...; the oldest is removed */
 #define AUDIT_FILE_NAME "audit.jsonl"
 

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "plan/facts.h"
 #include "plan/plan.h"
@@ -234,6 +236,73 @@ static void many_writers_and_rotation_lose_nothing(void **state)
     assert_int_equal(system(command), 0);
 }
 
+/* A full file; returns the directory, locked as by somebody who rotates. */
+static int full_and_locked(struct audit_log **ret)
+{
+    char path[200];
+    static const char line[] = "{}\n";
+    assert_int_equal(audit_open(ret), 0);
+    audit_dir(path, sizeof path);
+    int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int file = openat(dir, AUDIT_FILE_NAME, O_WRONLY | O_CLOEXEC);
+    assert_true(file >= 0);
+    assert_int_equal(pwrite(file, line, 3, AUDIT_FILE_MAX), 3);
+    close(file);
+    assert_int_equal(flock(dir, LOCK_EX), 0);
+    return dir;
+}
+
+static void a_rotation_that_is_held_up_is_waited_for(void **state)
+{
+    (void)state;
+    struct audit_log *log;
+    struct stat st;
+    int done[2];
+    char byte;
+    int dir = full_and_locked(&log);
+    assert_int_equal(pipe(done), 0);
+    pid_t pid = fork_child();
+    if (pid == 0) {
+        close(dir);
+        for (int i = 0; i < 200; i++)
+            if (audit_write(log, &event) < 0)
+                _exit(1);
+        _exit(write(done[1], "", 1) != 1);
+    }
+    usleep(50000); /* the writer has come to the lock by now; if not, the row shows less and does not fail */
+    assert_int_equal(fstatat(dir, AUDIT_FILE_NAME, &st, 0), 0);
+    assert_int_equal(st.st_size, AUDIT_FILE_MAX + 3); /* nothing was written meanwhile */
+    assert_int_equal(flock(dir, LOCK_UN), 0);
+    assert_int_equal(read(done[0], &byte, 1), 1);
+    int status;
+    waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+    assert_int_equal(fstatat(dir, "audit.1.jsonl", &st, 0), 0);
+    assert_int_equal(st.st_size, AUDIT_FILE_MAX + 3);
+    close(dir);
+    close(done[0]);
+    close(done[1]);
+    audit_close(log);
+}
+
+static void a_lock_that_is_kept_costs_a_writer_one_wait(void **state)
+{
+    (void)state;
+    struct audit_log *log;
+    struct timespec before, after;
+    int dir = full_and_locked(&log);
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    assert_int_equal(audit_write(log, &event), 0);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    assert_true((after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000 >= AUDIT_WAIT_MS);
+    alarm(AUDIT_WAIT_MS / 1000 * 20); /* a wait for each of these would be 100 times that long */
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(audit_write(log, &event), 0);
+    alarm(0);
+    close(dir);
+    audit_close(log);
+}
+
 static void following_sees_new_events_through_a_rotation(void **state)
 {
     (void)state;
@@ -331,6 +400,8 @@ int main(void)
         cmocka_unit_test_setup(a_long_target_is_shortened, fresh),
         cmocka_unit_test_setup(an_empty_log_is_no_error, fresh),
         cmocka_unit_test_setup(many_writers_and_rotation_lose_nothing, fresh),
+        cmocka_unit_test_setup(a_rotation_that_is_held_up_is_waited_for, fresh),
+        cmocka_unit_test_setup(a_lock_that_is_kept_costs_a_writer_one_wait, fresh),
         cmocka_unit_test_setup(following_sees_new_events_through_a_rotation, fresh),
         cmocka_unit_test_setup(a_link_in_its_place_is_refused, fresh),
         cmocka_unit_test_setup(a_flood_does_not_make_the_log_blind, fresh),
