@@ -10,14 +10,14 @@
 # As root, another user's tree is built as that user. Of two that build the same in one tree the second waits.
 set -eu
 cd "$(dirname "$0")/.."
-# Made for another C library: with it no program that musl-gcc makes runs, which meson tries first.
-unset LD_PRELOAD
 # shellcheck source=scripts/owner.sh
 . scripts/owner.sh
 # shellcheck source=scripts/upgraded.sh
 . scripts/upgraded.sh
 # shellcheck source=scripts/locked.sh
 . scripts/locked.sh
+# shellcheck source=scripts/musl.sh
+. scripts/musl.sh
 if [ -n "$owner" ]; then
     as_owner scripts/build.sh "$@"
     exit
@@ -102,7 +102,7 @@ for what in "${@:-product}"; do
     case $what in product | host | asan | faults) locked "$what" ;; esac
     case $what in
     product)
-        CC=musl-gcc setup build && ninja -C build
+        (musl_environment && CC=musl-gcc setup build && ninja -C build)
         ln -sf pinfold build/agent-shell # for `hook install` of a program that is not installed
         helpers
         : >build/.built # for ./pinfold: younger than all that was built

@@ -5,7 +5,6 @@
 # to date is not built again. As root, what belongs to another user is built as that user.
 set -eu
 cd "$(dirname "$0")/.."
-unset LD_PRELOAD # as in build.sh
 prefix=/usr/local
 uninstall=
 while [ $# -gt 0 ]; do
@@ -51,6 +50,8 @@ trap 'rm -f "$log"' EXIT
 . scripts/upgraded.sh
 # shellcheck source=scripts/locked.sh
 . scripts/locked.sh
+# shellcheck source=scripts/musl.sh
+. scripts/musl.sh
 
 quietly() { # what it says is of interest where it fails
     "$@" >"$log" 2>&1 && return
@@ -94,7 +95,7 @@ put() { # folder
 }
 
 make_and_put() {
-    CC=musl-gcc quietly setup build "prefix=$prefix"
+    (musl_environment && CC=musl-gcc quietly setup build "prefix=$prefix")
     sqlite=disabled # without its library it is left out, and pinfold says so where it needs it
     if [ -e /usr/include/sqlite3.h ]; then sqlite=enabled; fi
     login=disabled # likewise
