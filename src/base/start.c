@@ -5,7 +5,8 @@
  * (scripts/start.ld), and behind those, for `pinfold exec`, the rooms of its arenas (base/arena.c). The same for ten pages of the stack
  * (`pinfold exec` needs six), of which exec makes 32, and for texts and code that a start runs through, which lie side by side behind
  * the relocations: a fault maps 16 pages around it, wanted or not. `pinfold exec` runs through a part of the code, which lies first.
- * Then the C library's _start runs. This is assembly because nothing is relocated yet.
+ * Then the C library's _start runs. This is assembly because nothing is relocated yet. A static program has no loader, and musl's start
+ * does not do what that would: take away the right to write to what has been relocated (start_protect()).
  *
  * On x86-64 the addresses are told in packed form (RELR): 2 KiB instead of 150, which each start would read. The C library knows it only
  * from musl 1.2.4 on, so it is done here, and the C library is told that there are none.
@@ -13,6 +14,7 @@
 #include <elf.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/auxv.h>
 
 /* madvise(from the first page with addresses, to the end of small variables, MADV_POPULATE_WRITE); then 40 or 24 KiB of stack; then
    madvise(from the ELF header, to the end of the code of `exec` or of every start, MADV_POPULATE_READ). Whether argv[1] is "exec":
@@ -148,6 +150,43 @@ __asm__(".pushsection .text.program_start,\"ax\",@progbits\n"
         "    b _start\n"
         ".size program_start, . - program_start\n"
         ".popsection\n");
+#endif
+
+#if defined __x86_64__ || defined __aarch64__
+/* mprotect(from, n, PROT_READ). Not the C library's, which lies elsewhere, and so costs each start a page fault. */
+#ifdef __aarch64__
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+#define START_PAGE ((uintptr_t)getauxval(AT_PAGESZ))
+static inline long start_may_read(uintptr_t from, size_t n)
+{
+    register long x8 __asm__("x8") = 226, x0 __asm__("x0") = (long)from, x1 __asm__("x1") = (long)n,
+                     x2 __asm__("x2") = 1;
+    __asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+    return x0;
+}
+#else
+#define START_PAGE ((uintptr_t)4096)
+static inline long start_may_read(uintptr_t from, size_t n)
+{
+    long no = 10;
+    __asm__ volatile("syscall" : "+a"(no) : "D"(from), "S"(n), "d"(1l) : "rcx", "r11", "memory");
+    return no;
+}
+#endif
+
+/* Tables of functions and the addresses of all that is linked: one wild write to them would choose what runs next. Processes that are
+   forked later have it so, too. The kernel refuses it only where it may keep no more ranges of memory. */
+__attribute__((constructor, used, section(".text.program_start"))) static void start_protect(void)
+{
+    const Elf64_Ehdr *head = (const Elf64_Ehdr *)__ehdr_start;
+    const Elf64_Phdr *of = (const Elf64_Phdr *)(__ehdr_start + head->e_phoff);
+    for (size_t i = 0; i < head->e_phnum; i++) {
+        const uintptr_t at = (uintptr_t)__ehdr_start + of[i].p_vaddr;
+        const uintptr_t from = at & -START_PAGE, to = (at + of[i].p_memsz) & -START_PAGE;
+        if (of[i].p_type == PT_GNU_RELRO && to > from && start_may_read(from, to - from) < 0)
+            __builtin_trap();
+    }
+}
 #endif
 
 typedef int start_is_assembly; /* ISO C has no empty translation unit */

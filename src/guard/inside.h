@@ -328,10 +328,11 @@ struct guard {
         char path[PLACE_PATH]; /* of what is replaced */
         size_t path_n;
     } wanted;
-    bool told;   /* its refusal was reported by deny() */
-    bool unread; /* its memory could not be read: said once it is answered (dispatch.c) */
-    bool birth;  /* this call creates a guarded name that did not exist: guard mode "existing", or a mount point */
-    bool point;  /* allowed only as a mount point: the creator gets no writable descriptor */
+    bool told;    /* its refusal was reported by deny() */
+    bool unread;  /* its memory could not be read: said once it is answered (dispatch.c) */
+    bool birth;   /* this call creates a guarded name that did not exist: guard mode "existing", or a mount point */
+    bool crosses; /* the directory that is renamed changes to another repository, or from none into one (deep.c) */
+    bool point;   /* allowed only as a mount point: the creator gets no writable descriptor */
     char text[2][PATH_MAX];
     char walk[2 * PATH_MAX];
     char bytes[64 << 10];
@@ -561,6 +562,8 @@ bool object_guarded(struct guard *g, const struct object *o);
 /* Before every user gets the permission to write: 0, or -EACCES with the denial reported, where another user could then do what
    the box may not. */
 int verdict_opened_to_all(struct guard *g, const struct object *o);
+/* A directory is to pass on to all that is made in it that others may write: there may be repositories. */
+int verdict_passed_on(struct guard *g, const struct object *o);
 /* The mode of a directory that is made, after target_umask(): likewise not for every user to write, as if the umask said so. */
 unsigned verdict_mode(struct guard *g, const struct place *p, unsigned mode);
 /* Whether its content is judged; the rule, or NULL for a repository's configuration that is not under .git. */
@@ -604,6 +607,8 @@ void born_add(struct guard *g, const struct sys_stat *st);
 bool born_has(struct guard *g, const struct sys_stat *st);
 struct str places_next(const struct places *all, uint32_t *at); /* from offset *at on; "" at the end */
 bool places_add(struct guard *g, struct places *all, struct str path);
+/* To shared.left, to be told of at the end; if there is no room even without what is gone, it is only counted. */
+void left_add(struct guard *g, struct str path);
 
 /* gittext.c */
 bool git_is_nothing(int no); /* this errno says that nothing is there; any other leaves it unknown */
@@ -640,6 +645,21 @@ bool module_behind(struct guard *g, const struct place *to, const struct place *
 bool module_misled(struct guard *g, const struct place *from, const struct place *to);
 /* Whether, once `dir` is a repository, repositories of submodules would be where module.c does not look. */
 bool module_lost(struct guard *g, int dir, struct str directory);
+
+/* rootkind.c: whether a directory is the root of a repository, by the markers in it and what the box has removed */
+enum root_kind { ROOT_NONE, ROOT_OTHERS /* or was when the box began */, ROOT_OWN };
+enum root_kind root_kind_of(struct guard *g, struct str directory);
+enum root_kind root_kind_at(struct guard *g, int dir, const char *const *names); /* by these markers alone */
+bool root_is_lost(struct guard *g, struct str directory);
+
+/* deep.c: those of them that hold in all directories of a repository. Whether the one that `w` has found in `path` does. */
+bool deep_holds(struct guard *g, const struct rooted *w, struct str path);
+/* Whether it is such a name, in a repository and not at the root of one of the box's. */
+bool deep_tells(struct guard *g, struct str path, struct str directory);
+/* A marker that the box created (`own`), or another, is about to be put at `p`: 0 or an error, told. */
+int deep_marked(struct guard *g, const struct place *p, bool own);
+/* The directory that is at `now` moves, or has moved: 0 or an error, told; -EXDEV: programs then copy instead. */
+int deep_moves(struct guard *g, const struct place *from, const struct place *to, const struct place *now);
 
 /* reporoot.c: names of the `root` list at the roots of repositories not created by this box */
 const struct rule *reporoot_guarded(struct guard *g, struct str path, size_t *ret_end);

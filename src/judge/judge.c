@@ -103,23 +103,9 @@ bool rules_free(const struct rules *r, struct str path)
     return (decided_by(decider, GUARD_RULE_PRIVATE) && !is_kept(decider)) || is_layered(decider);
 }
 
-const char *const rules_foreign_names[] = {"node_modules", "vendor", "site-packages", NULL};
-
-/* `inside`: about contents of the directory `path`, otherwise the name itself. It permits, so it compares bytes. */
-static bool foreign_code(struct str path, bool inside)
-{
-    size_t at = 0;
-    struct str part;
-    while (part_next(path, &at, &part))
-        for (size_t i = 0; (inside || at < path.n) && rules_foreign_names[i]; i++)
-            if (str_is(part, rules_foreign_names[i]))
-                return true;
-    return false;
-}
-
 bool rules_foreign(struct str path)
 {
-    return foreign_code(path, false);
+    return path_is_foreign(path, false);
 }
 
 bool rule_is_git_hooks(const struct rule *r)
@@ -509,6 +495,7 @@ static bool rooted_begin(const struct rules *r, struct str path, struct rooted *
         return false;
     struct scope s = scope_of(r, path);
     w->begun = true;
+    w->from = s.from;
     w->directory = (struct str){path.p, s.from};
     return !s.none && !s.kept && !s.layered;
 }
@@ -547,6 +534,16 @@ bool rules_rooted(const struct rules *r, struct str path, struct rooted *w)
 bool rules_rooted_below(const struct rules *r, struct str path, struct rooted *w)
 {
     return rooted_next(r, path, w, true);
+}
+
+const struct rule *rules_deep(const struct rules *r, struct str name)
+{
+    if (!r->deep || !may_begin_rooted(r, name, true))
+        return NULL;
+    for (size_t i = 0; i < r->n_rooted; i++)
+        if (rule_is_deep(&r->rooted[i]) && part_match(&r->rooted[i], 0, name))
+            return &r->rooted[i];
+    return NULL;
 }
 
 bool rules_is_root(const struct rules *r, struct str path)
@@ -588,9 +585,9 @@ const struct rule *rules_crossing(const struct rules *r, struct str from, struct
             return &r->guarded[i];
     struct scope a = scope_of(r, from), b = scope_of(r, to);
     if (!a.none && !a.kept)
-        a.foreign = foreign_code(str_skip(from, a.from), true);
+        a.foreign = path_is_foreign(str_skip(from, a.from), true);
     if (!b.none && !b.kept)
-        b.foreign = foreign_code(str_skip(to, b.from), true);
+        b.foreign = path_is_foreign(str_skip(to, b.from), true);
     if (b.none || b.layered || (!a.none && !a.layered && a.foreign <= b.foreign))
         return NULL; /* the rules at the old place have refused the same names */
     for (size_t i = 0; i < r->n_guarded; i++)

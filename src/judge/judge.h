@@ -85,6 +85,7 @@ struct rules {
     size_t n_branches;
     struct rule *rooted; /* NAME of GUARD_ROOT again, as components below the root of a repository */
     size_t n_rooted;
+    bool deep; /* some of them hold in all directories of a repository */
     /* Of the lists above, made once they are complete: the rules that rules_decider() compares, so that the first one at or above a
        path decides; the patterns of `rooted`. */
     struct rule_path *trees, *patterns;
@@ -139,6 +140,7 @@ struct rooted {
     struct str directory; /* the first bytes of the path; "" for the root directory */
     size_t end;           /* where the name ends in the path */
     struct str rest;      /* _below: the rest of the name below the path */
+    size_t from;          /* where the outermost writable tree ends in the path */
     size_t i;
     bool begun;
 };
@@ -152,6 +154,8 @@ bool rules_is_root(const struct rules *r, struct str path); /* the top of a writ
 const struct rule *rules_pattern_prefix(const struct rules *r, struct str path, bool guarded_only);
 /* Whether moving a directory between these places moves it out of or into the scope of an any-depth rule. */
 const struct rule *rules_crossing(const struct rules *r, struct str from, struct str to);
+/* The rule of `rooted` that holds in all directories of a repository and that this name is one of; NULL: none. */
+const struct rule *rules_deep(const struct rules *r, struct str name);
 /* PIN: `path` or something below it is pinned. */
 const struct rule *rules_pinned(const struct rules *r, struct str path);
 /* Whether a rule of several components contains this one after the first, so that it depends on what is above. */
@@ -167,6 +171,10 @@ const struct rule *rules_socket(const struct rules *r, struct str path);
 struct str rules_root(const struct rules *r, struct str path);
 /* Whether `path` is below a directory of foreign code, where of the any-depth rules only git's names apply. */
 bool rules_foreign(struct str path);
+static inline bool rule_is_deep(const struct rule *r)
+{
+    return r->said->flags & GUARD_RULE_DEEP;
+}
 /* Whether the rule is for a directory that git itself fills when it creates a repository. */
 bool rule_is_git_hooks(const struct rule *r);
 bool rule_is_git_config(const struct rule *r);
@@ -182,7 +190,6 @@ static inline bool rules_part_may(const struct rules *r, struct str part, unsign
 /* Names that git gives meaning to in a repository, besides those of the table: marked as MAY_BE_GITS when the rules are loaded. Whoever
    looks for another one (hold.c, verdict.c) adds it here, since a path without any of them is not looked at. */
 extern const char *const rules_gits[];
-extern const char *const rules_foreign_names[];
 
 /* What of a repository with protected branches a path names. */
 enum rules_refs {

@@ -87,6 +87,9 @@ static int add_rooted(struct rules *all, const struct guard_rule *said, uint32_t
     r->in_repository = rules_is_marker(r->parts[0]) && !fold_eq(r->parts[0], STR(".git"));
     if (r->pattern && (r->n_parts > 1 || said->flags & GUARD_RULE_DIRECTORY))
         return -EBADMSG;
+    if (rule_is_deep(r) && (r->n_parts > 1 || r->in_repository))
+        return -EBADMSG;
+    all->deep |= rule_is_deep(r);
     if (!r->pattern)
         all->may[r->begins] |= MAY_BEGIN_ROOTED;
     return 0;
@@ -211,8 +214,8 @@ static void mark_known(struct rules *all)
 {
     for (size_t i = 0; rules_gits[i]; i++)
         mark(all, str_of(rules_gits[i]), MAY_BE_GITS);
-    for (size_t i = 0; rules_foreign_names[i]; i++)
-        mark(all, str_of(rules_foreign_names[i]), MAY_BE_FOREIGN);
+    for (size_t i = 0; path_foreign_names[i]; i++)
+        mark(all, str_of(path_foreign_names[i]), MAY_BE_FOREIGN);
 }
 
 static bool is_tree(const struct rule *r)

@@ -16,6 +16,7 @@
 struct layer_guarded {
     const char *name;
     bool any_depth; /* otherwise at the top of the workspace and of every repository in it */
+    bool deep;      /* and in all directories below these, but for other people's code (match/path.h) */
     bool pattern;   /* the last component is a pattern (match/glob.h) */
 };
 

@@ -124,8 +124,9 @@ static bool is_guarded(const struct layer_reading *r, const struct level *l, con
     const struct str whole = str_of(path);
     for (size_t i = 0; i < r->t->n_guarded; i++) {
         const struct layer_guarded *g = &r->t->guarded[i];
-        for (size_t at = 0; g->any_depth && at < whole.n; at++) {
-            if ((at == 0 || path[at - 1] == '/') && fits(g, whole, at))
+        for (size_t at = 0; (g->any_depth || g->deep) && at < whole.n; at++) {
+            if ((at == 0 || path[at - 1] == '/') && fits(g, whole, at) &&
+                (g->any_depth || !path_is_foreign((struct str){path, at}, true)))
                 return true;
         }
         for (const struct level *top = g->any_depth ? NULL : l; top; top = top->above) {

@@ -172,6 +172,19 @@ size_t path_git_directory(const char *path)
     return tree ? (size_t)(tree - path) + sizeof ".git" - 1 : 0;
 }
 
+const char *const path_foreign_names[] = {"node_modules", "vendor", "site-packages", NULL};
+
+bool path_is_foreign(struct str path, bool inside)
+{
+    size_t at = 0;
+    struct str part;
+    while (part_next(path, &at, &part))
+        for (size_t i = 0; (inside || at < path.n) && path_foreign_names[i]; i++)
+            if (str_is(part, path_foreign_names[i]))
+                return true;
+    return false;
+}
+
 bool path_is_clean(struct str path)
 {
     const char *p = path.p;

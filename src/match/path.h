@@ -56,6 +56,11 @@ static inline const char *path_rest(const char *path, const char *dir)
  */
 size_t path_git_directory(const char *path);
 
+/* Directories into which package managers unpack other people's code; NULL at the end. */
+extern const char *const path_foreign_names[];
+/* Whether `path` is in one of them; `inside`: it is one, or in one. It permits, so it compares bytes. */
+bool path_is_foreign(struct str path, bool inside);
+
 /* The last component. Borrowed. */
 static inline const char *path_name(const char *path)
 {

@@ -202,7 +202,8 @@ static bool has_name(const struct around *a, const struct guard_line *g)
     for (uint32_t i = 0; i < a->table->n_rules; i++) {
         const struct guard_rule *r = &a->table->rules[i];
         const char *below = g->below ? g->below : "/";
-        if (r->kind == g->kind && r->place == g->place && r->judge == g->judge && r->flags == g->flags &&
+        if (r->kind == g->kind && r->place == g->place && r->judge == g->judge &&
+            (r->flags == g->flags || r->flags == (g->flags | GUARD_RULE_DEEP)) &&
             strcmp(outer_text(a, r), g->text) == 0 &&
             (r->flags & GUARD_RULE_DIRECT ? strcmp(below, outer_below(a, r)) == 0
                                           : path_at_or_below(below, outer_below(a, r))))

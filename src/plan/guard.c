@@ -60,7 +60,8 @@ int guard_names(struct making *m)
         struct guard_line *g = &m->guards[m->n_guards - 1];
         g->place = (uint8_t)name->place;
         g->judge = (uint8_t)name->judge;
-        g->flags = (uint8_t)((name->directory ? GUARD_RULE_DIRECTORY : 0) | (name->pattern ? GUARD_RULE_PATTERN : 0));
+        g->flags = (uint8_t)((name->directory ? GUARD_RULE_DIRECTORY : 0) | (name->pattern ? GUARD_RULE_PATTERN : 0) |
+                             (name->deep ? GUARD_RULE_DEEP : 0));
     }
     return guard_targets(m);
 }

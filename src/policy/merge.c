@@ -80,6 +80,7 @@ static int merge_guard(struct merge *m, const struct said *s)
             .everyday = s->key == KEY_GUARD_DAILY};
     if (fresh || m->guard_gone[*at])
         p->guards[*at].origin = merge_origin(m, s);
+    p->guards[*at].deep |= (s->bits & SAID_DEEP) != 0;
     m->guard_gone[*at] = false;
     return 0;
 }

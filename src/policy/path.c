@@ -449,10 +449,13 @@ bool path_rule_covers(const struct path_rule *r, const char *path)
 
 int guard_name_form(struct str text, bool ends, struct err *e)
 {
-    struct str s = text;
+    const bool deep = ends && str_starts(text, STR(GUARD_DEEP));
+    struct str s = str_skip(text, deep ? sizeof GUARD_DEEP - 1 : 0);
 
     if (s.n > 1 && s.p[s.n - 1] == '/')
         s.n--;
+    if (deep && memchr(s.p, '/', s.n))
+        return err_say(e, ERR_POLICY, "'%.*s': behind " GUARD_DEEP " comes a name without a slash", PATH_SAID(text));
     if (!s.n || s.n > MAX_PATH_TEXT || memchr(s.p, 0, s.n))
         return err_say(e, ERR_POLICY, "'%.*s' is not a name", PATH_SAID(text));
     if (s.p[0] == '/' || s.p[0] == '~')
@@ -467,7 +470,8 @@ int guard_name_form(struct str text, bool ends, struct err *e)
         rest = str_skip(rest, c.n + 1);
     }
     /* "*.code-workspace": any name with this end, directly at a root. */
-    const size_t star = str_starts(s, STR("*.")) && s.n > 2 && s.n == text.n && !memchr(s.p, '/', s.n) && ends;
+    const size_t star =
+        str_starts(s, STR("*.")) && s.n > 2 && text.p[text.n - 1] != '/' && !memchr(s.p, '/', s.n) && ends;
     for (size_t i = star; i < s.n; i++) {
         if (strchr(star ? "*?[\\" : "*?[", s.p[i]))
             return err_say(e, ERR_POLICY, "'%.*s': guarded names are exact, without wildcards", PATH_SAID(text));

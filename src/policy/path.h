@@ -58,4 +58,6 @@ void path_write(const char *path, const char *below, bool any_depth, bool patter
  */
 bool path_rule_covers(const struct path_rule *r, const char *path);
 /* Checks the form of a guarded name: relative, no `.`, `..`, `//`, patterns; a trailing slash means a directory. */
-int guard_name_form(struct str text, bool ends, struct err *e); /* ends: "*.SUFFIX" is valid, too */
+#define GUARD_DEEP "**/" /* before a guarded name: in all directories of a repository */
+/* ends: "*.SUFFIX" is valid, too, and GUARD_DEEP before a name */
+int guard_name_form(struct str text, bool ends, struct err *e);

@@ -81,6 +81,7 @@ struct guard_name {
     uint32_t origin;
     bool pattern;  /* "*.SUFFIX" */
     bool everyday; /* applies only if the policy guards these, too */
+    bool deep;     /* said with GUARD_DEEP (policy/path.h): at the root of a repository and in all directories of it */
 };
 enum guard_everyday { EVERYDAY_ALLOW, EVERYDAY_GUARD };
 enum guard_mode { GUARD_STRICT, GUARD_EXISTING, GUARD_OFF };

@@ -133,7 +133,8 @@ enum told_kind {
     TOLD_LINK,       /* created in the box and points out of all writable trees; its text is the target */
     TOLD_FIFO,       /* made in the box */
     TOLD_REF, /* HEAD or packed-refs contains a name that looks like an option, or a replacement; its text is that name */
-    TOLD_MORE /* how many more there are that were not sent, in decimal, as the path */
+    TOLD_NAME, /* made in the box: a name that programs execute unasked, where it was free */
+    TOLD_MORE  /* how many more there are that were not sent, in decimal, as the path */
 };
 #define TOLD_REPLACES "refs/replace/" /* how the name of a replacement begins (git-replace(1)) */
 /* Text in place of the findings: the box removed the permissions. */

@@ -40,7 +40,9 @@ enum guard_rule_flag {
     /* ROOT: behind a copy-on-write layer, so that nothing reaches the host: of the names only those of ALWAYS apply */
     GUARD_RULE_LAYERED = 32,
     /* ROOT: shared with programs outside, which would follow a symbolic link with the user's rights: none may be created */
-    GUARD_RULE_NO_LINKS = 64
+    GUARD_RULE_NO_LINKS = 64,
+    /* NAME at roots: in all directories of a repository, too, whose tools look there by themselves */
+    GUARD_RULE_DEEP = 128
 };
 
 struct guard_rule {

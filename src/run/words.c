@@ -425,6 +425,12 @@ void words_left(const struct left_behind *l, struct buf *out)
         words_safe(out, l->path);
         return;
     }
+    if (same(l->kind, "name")) {
+        buf_text(out, "left '");
+        words_safe(out, l->path);
+        buf_text(out, "', which programs of the repository around it run by themselves; inspect it before you commit");
+        return;
+    }
     const bool replaces = l->what && str_starts(str_of(l->what), STR(TOLD_REPLACES));
     buf_text(out, same(l->kind, "repository") ? "made in the new repository '"
                   : same(l->kind, "link")     ? "created a link that leads out of the workspace: '"

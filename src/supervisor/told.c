@@ -10,6 +10,7 @@ static const char told_kinds[][12] = {[TOLD_REPOSITORY] = "repository",
                                       [TOLD_LINK] = "link",
                                       [TOLD_FIFO] = "fifo",
                                       [TOLD_REF] = "ref",
+                                      [TOLD_NAME] = "name",
                                       [TOLD_MORE] = "more"};
 
 void told_free_all(struct box_result *r)

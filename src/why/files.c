@@ -110,12 +110,26 @@ static bool repository_root(struct why_question *q, struct str dir)
     return false;
 }
 
-/* Names of the list `root` beside a repository's marker. */
+/* A repository in the directory or, `around`, in one above it, of which the host's are meant. */
+static bool in_repository(struct why_question *q, struct str dir, bool around)
+{
+    while (!repository_root(q, dir)) {
+        const char *slash = around && dir.n ? memrchr(dir.p, '/', dir.n) : NULL;
+        if (!slash)
+            return false;
+        dir.n = (size_t)(slash - dir.p);
+    }
+    return true;
+}
+
+/* Names of the list `root` beside a repository's marker; some also in the directories below. */
 static const struct rule *rooted_rule(struct why_question *q, struct str path, size_t *ret_end)
 {
     for (struct rooted w = {0}; rules_rooted(&q->rules, path, &w);) {
         bool top = !w.rule->in_repository && rules_is_root(&q->rules, w.directory);
-        if (top ? !w.rule->pattern : !repository_root(q, w.directory))
+        const bool deep =
+            rule_is_deep(w.rule) && !path_is_foreign(str_skip((struct str){path.p, w.end}, w.from), false);
+        if (top ? !w.rule->pattern : !in_repository(q, w.directory, deep))
             continue;
         *ret_end = w.end;
         return w.rule;

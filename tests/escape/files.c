@@ -359,6 +359,19 @@ OP(op_setacl)
                                          7, 0, 255, 255, 255, 255, 32, 0, 7,   0,   255, 255, 255, 255};
     return done(setxattr(args[0], "system.posix_acl_access", list, sizeof list, 0));
 }
+/* What is made in the directory later, such as the last: for everybody, too, or for that user. */
+OP(op_passon)
+{
+    unsigned char list[] = {2, 0, 0,   0,   1,   0,   7,  0, 255, 255, 255, 255, 2,   0,  7,
+                            0, 0, 0,   0,   0,   4,   0,  7, 0,   255, 255, 255, 255, 16, 0,
+                            7, 0, 255, 255, 255, 255, 32, 0, 7,   0,   255, 255, 255, 255};
+    const unsigned user = (unsigned)atoi(args[1]);
+    memcpy(list + 16, &user, sizeof user);
+    list[38] = user ? 5 : 7;
+    if (setxattr(args[0], "system.posix_acl_default", list, sizeof list, 0) < 0)
+        return -errno;
+    return done(mkdir(args[2], 0777));
+}
 OP(op_fchmod)
 {
     int fd = open(args[0], O_RDONLY);
@@ -786,6 +799,7 @@ const struct entry file_entries[] = {
     {"utimes", 1, op_utimes},
     {"setxattr", 1, op_setxattr},
     {"setacl", 1, op_setacl},
+    {"passon", 3, op_passon},
     {"lease", 1, op_lease},
     {"setflags", 1, op_setflags},
     {"bind", 1, op_bind},

@@ -112,6 +112,10 @@ def mode_is(path, mode):
     return lambda scene: stat.S_IMODE(os.lstat(scene.words(path)[0]).st_mode) == mode
 
 
+def made_with(path, mode):
+    return lambda scene: exists(path)(scene) and mode_is(path, mode)(scene)
+
+
 def old(path):
     return lambda scene: os.lstat(scene.words(path)[0]).st_mtime < 100
 
@@ -648,6 +652,8 @@ for name, path in (("tree", "{work}"), ("git", "{work}/.git"), ("info", "{work}/
         guarded(f"opened-to-everybody-{name}-{op}", f"{op} {path}", "EACCES", effect=mode_is(path, 0o777), before=nested_repository)
 guarded("opened-to-everybody-by-rename", "chmod {work}/.git/config.lock , rename {work}/.git/config.lock {work}/.git/config",
         effect=mode_is("{work}/.git/config", 0o777), harmless=True, before=lambda s: s.user.own(shutil.copy(s.file("work/.git/config"), s.file("work/.git/config.lock"))))
+for name, to in (("everybody", 0), ("a-user", 12345)):
+    guarded(f"passed-on-to-{name}", f"passon {{work}}/src {to} {{work}}/src/.git", "EACCES", effect=made_with("{work}/src/.git", 0o777 if to == 0 else 0o775))
 guarded("opened-to-everybody-by-umask", "mkdir-for-all {work}/src/.git", effect=mode_is("{work}/src/.git", 0o777), harmless=True)
 A("guard-directory-locked-by-the-box", "flock {work}/.git", "EACCES")
 A("guard-directory-elsewhere-locked-by-the-box", "flock {outside}", "EACCES")

@@ -198,8 +198,11 @@ def tells_what_matters():
         put(work, "sub/f", "f")
     layer = new_layer("alarms", fill, "echo x >.envrc; mkdir .vscode; echo {} >.vscode/tasks.json; chmod +x run; ln -s ../../etc/passwd out; "
                       "ln -s run in; mkfifo pipe; cp run suid; chmod 4755 suid; echo y >sub/.envrc; echo z >sub/.git/config; "
-                      "printf 'x' >\"$(printf 'esc\\033[2Jape')\"")
+                      "printf 'x' >\"$(printf 'esc\\033[2Jape')\"; mkdir -p a/b node_modules/x; tee a/deep.toml a/b/deep.toml a/b/eep.toml <run >node_modules/x/deep.toml")
+    put(layer.env["XDG_CONFIG_HOME"], "pinfold/policy.yaml", "guard_names: {root: ['**/deep.toml']}\n")
     told = layer.diff()
+    check({path: told[path]["waits"] for path in told if path.endswith("eep.toml")} ==
+          {"a/deep.toml": True, "a/b/deep.toml": True, "a/b/eep.toml": False, "node_modules/x/deep.toml": False}, told)
     check("guarded" in told[".envrc"]["alarms"] and told[".envrc"]["waits"], told[".envrc"])
     check("guarded" in told[".vscode/tasks.json"]["alarms"], "below a guarded directory")
     check("guarded" in told["sub/.envrc"]["alarms"], "at the top of a repository in the workspace")

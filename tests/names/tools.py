@@ -5,7 +5,7 @@ A tool is a program of the system, or a package of npm's registry in $NPM: the s
 """
 from collections import namedtuple
 
-Row = namedtuple("Row", "needs plant act before", defaults=("true",))
+Row = namedtuple("Row", "needs plant act before at", defaults=("true", None))  # at: where it is, if not at the top
 SMALL = ["lefthook@2.2.2", "lint-staged@15.5.2", "nano-staged@0.8.0", "pnpm@10.34.9", "yarn@1.22.22", "@yarnpkg/cli-dist@4.9.2"]
 LARGE = ["@commitlint/cli@21.2.4", "@jdxcode/mise-linux-x64", "@oven/bun-linux-x64", "opencode-ai", "@google/gemini-cli", "@qwen-code/qwen-code", "@mariozechner/pi-coding-agent", "pnpm-latest@npm:pnpm"]
 
@@ -55,6 +55,9 @@ ROWS = {  # by the entry without its last slash
     ".lintstagedrc": Row("npm:lint-staged", "echo \"{\\\"*\\\": \\\"touch $RAN\\\"}\" > .lintstagedrc",
                          PACKAGE + "git add .; git commit -qm 0; printf '#!/bin/sh\\nnode %s/lint-staged/bin/lint-staged.js\\n' $NPM > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; "
                          "echo y > f; git add .; git commit -qm x"),
+    ".lintstagedrc.json": Row("npm:lint-staged", "mkdir -p sub; echo \"{\\\"*\\\": \\\"touch $RAN\\\"}\" > sub/.lintstagedrc.json",
+                              PACKAGE + "git add .; git commit -qm 0; printf '#!/bin/sh\\nnode %s/lint-staged/bin/lint-staged.js\\n' $NPM > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; "
+                              "mkdir -p sub; echo y > sub/f; git add .; git commit -qm x", at="sub/.lintstagedrc.json"),
     ".nano-staged.json": Row("npm:nano-staged", "echo \"{\\\"*\\\": \\\"touch $RAN\\\"}\" > .nano-staged.json",
                              PACKAGE + "git add .; git commit -qm 0; printf '#!/bin/sh\\nnode %s/nano-staged/lib/bin.js\\n' $NPM > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; "
                              "echo y > f; git add .; git commit -qm x"),
@@ -147,7 +150,7 @@ UNTRIED = {
                                            ".moon/hooks .flox/env.json .jvmopts .sbtopts .mill-jvm-opts .mill-opts .gh-dash.yml .rusty-hook.toml rusty-hook.toml captainhook.json captainhook.config.json "
                                            "grumphp.yml grumphp.yaml grumphp.yml.dist grumphp.yaml.dist",
     "what it names is downloaded first": ".corepack.env .bazeliskrc .bazelversion gradle/gradle-daemon-jvm.properties .prototools mise.lock mise.local.lock .config/mise.lock mise/mise.lock flake.lock devenv.lock devbox.lock pixi.lock .flox/env.lock",
-    "a tool of npm, PyPI, Ruby or R, that is large for one row": ".poetry .pdm-plugins .git/lazygit.yml .lazygit.yml .bzr/branch/branch.conf .p4config .gclient .reviewboardrc .arcconfig prek.toml sgconfig.yml .rbenv-vars .lintr .git-hooks .gitlint .czrc .cz.json",
+    "a tool of npm, PyPI, Ruby or R, that is large for one row": ".poetry .pdm-plugins .git/lazygit.yml .lazygit.yml .bzr/branch/branch.conf .p4config .gclient .reviewboardrc .arcconfig prek.toml sgconfig.yml .rbenv-vars .lintr .lintr.R .git-hooks .gitlint .czrc .cz.json",
     "an editor's language server, or an editor's plugin": "*.sublime-project .lazy.lua .ycm_extra_conf.py .lite_project.lua rust-analyzer.toml .lsp/config.edn buildServer.json hie.yaml .hie-bios .sourcekit-lsp .kateproject .joyride .factorypath",
     "a login to a desktop or to systemd": ".config/autostart .config/systemd/user .config/environment.d .pam_environment .xprofile .xsessionrc .xinitrc",
     "graphical, or a service": ".vscode *.code-workspace .idea .run .fleet .zed .theia .nova .vs .settings .idx .project .externalToolBuilders .cproject conductor.json .conductor .superset .mux .cmux .workmux.yaml .devcontainer .devcontainer.json .helix",

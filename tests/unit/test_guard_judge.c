@@ -609,6 +609,8 @@ static void names_at_roots_of_repositories(void **state)
         {GUARD_RULE_NAME, GUARD_ROOT, 0, 1, ".config/mise", NULL},
         {GUARD_RULE_NAME, GUARD_ROOT, 0, 1, ".vscode", NULL},
         {GUARD_RULE_NAME, GUARD_ROOT, 0, GUARD_RULE_PATTERN, "*.code-workspace", NULL},
+        {GUARD_RULE_NAME, GUARD_ROOT, 0, GUARD_RULE_DEEP, "deep.toml", NULL},
+        {GUARD_RULE_NAME, GUARD_ROOT, 0, GUARD_RULE_DEEP | GUARD_RULE_PATTERN, "*.deep", NULL},
     };
     assert_int_equal(load(table, sizeof table / sizeof *table, GUARD_STRICT), 0);
     static const struct {
@@ -637,10 +639,19 @@ static void names_at_roots_of_repositories(void **state)
         assert_string_equal(rooted(all[i].path, false), all[i].at);
         assert_string_equal(rooted(all[i].path, true), all[i].below);
     }
+    assert_non_null(rules_deep(&t.rules, str_of("deep.toml")));
+    assert_non_null(rules_deep(&t.rules, str_of("DEEP.toml")));
+    assert_non_null(rules_deep(&t.rules, str_of("a.deep")));
+    assert_null(rules_deep(&t.rules, str_of("deep.tom")));
+    assert_null(rules_deep(&t.rules, str_of(".envrc")));
+    struct rooted w = {0};
+    assert_true(rules_rooted(&t.rules, str_of("/w/in/vendor/deep.toml"), &w) && w.from == 2); /* the outermost tree */
     assert_true(rules_is_root(&t.rules, str_of("/w/in")));
     assert_false(rules_is_root(&t.rules, str_of("/w/in/a")));
     const struct said wrong[] = {{GUARD_RULE_NAME, GUARD_ROOT, 0, GUARD_RULE_PATTERN, "a/*", NULL}};
     assert_true(load(wrong, 1, GUARD_STRICT) < 0);
+    const struct said parts[] = {{GUARD_RULE_NAME, GUARD_ROOT, 0, GUARD_RULE_DEEP, "a/b", NULL}};
+    assert_int_equal(load(parts, 1, GUARD_STRICT), -EBADMSG);
 }
 
 static const char *decided(const char *path)

@@ -638,6 +638,29 @@ static void everyday_names_are_a_level_of_their_own(void **state)
     policy_free(p);
 }
 
+static void names_in_all_directories_stay_so(void **state)
+{
+    (void)state;
+    struct layer_said said[] = {
+        USER("guard_names: {root: ['**/x', y/, '**/*.z']}"), PROJECT("guard_names: {root: [x, '**/y/']}"), {0}};
+    struct policy *p = layered(said, NULL);
+    unsigned seen = 0;
+    for (size_t i = 0; i < p->n_guards; i++) {
+        const struct guard_name *g = &p->guards[i];
+        if (!same(g->name, "x") && !same(g->name, "y") && !same(g->name, "*.z"))
+            continue;
+        assert_true(g->deep && g->place == GUARD_ROOT && g->directory == same(g->name, "y") &&
+                    g->pattern == same(g->name, "*.z"));
+        seen++;
+    }
+    assert_int_equal(seen, 3);
+    policy_free(p);
+    struct layer_said out[] = {USER("guard_names: {root: ['**/x']}"), USER("guard_names: {allow: ['**/x']}"), {0}};
+    p = layered(out, NULL);
+    assert_int_equal(guards_named(p, "x"), 0);
+    policy_free(p);
+}
+
 static void contradictions_are_within_one_text_only(void **state)
 {
     (void)state;
@@ -717,6 +740,7 @@ int main(void)
                                        cmocka_unit_test(files_extend_files),
                                        cmocka_unit_test(guarded_names_add_up_and_can_be_allowed),
                                        cmocka_unit_test(everyday_names_are_a_level_of_their_own),
+                                       cmocka_unit_test(names_in_all_directories_stay_so),
                                        cmocka_unit_test(contradictions_are_within_one_text_only),
                                        cmocka_unit_test(without_memory_nothing_breaks)};
     return cmocka_run_group_tests(tests, NULL, NULL);

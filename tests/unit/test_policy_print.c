@@ -133,7 +133,8 @@ static void every_key_comes_back(void **state)
     check(flags_good((const char *const[]){"net", "allow", "tty", "always", "guard", "existing", NULL}));
     struct layer_said said[] = {{LAYER_USER, POLICY_YAML, "/home/u/p/f",
                                  "files: {rw: [{path: a, optional: true}, b], ro: [{path: c, optional: true}]}\n"
-                                 "guard_names: {root: [a, b/, '*.q'], everyday: guard, everyday_names: [d, e/, '*.q'], "
+                                 "guard_names: {root: [a, b/, '*.q', '**/f', '**/g/', '**/*.h'], everyday: guard, "
+                                 "everyday_names: [d, e/, '*.q', '**/i'], "
                                  "any_depth: [c/d/], git_config: [e], allow: [.vscode]}\n"
                                  "env: {set: {null: 'x', A: \"\"}}\n",
                                  true},

@@ -152,6 +152,11 @@ static const struct {
      "/home/u/p/f:1:12: may_lose: unknown guarantee 'zzz'; for their names see: pinfold doctor, man pinfold-policy"},
     {"guard_names: {root: [\"a/*\"]}\n",
      "/home/u/p/f:1:22: guard_names.root: 'a/*': guarded names are exact, without wildcards"},
+    {"guard_names: {root: [\"**/a/b\"]}\n",
+     "/home/u/p/f:1:22: guard_names.root: '**/a/b': behind **/ comes a name without a slash"},
+    {"guard_names: {root: [\"**/\"]}\n", "/home/u/p/f:1:22: guard_names.root: '**/' is not a name"},
+    {"guard_names: {any_depth: [\"**/a\"]}\n",
+     "/home/u/p/f:1:27: guard_names.any_depth: '**/a': guarded names are exact, without wildcards"},
     {"guard_names: {root: [\"/a\"]}\n", "/home/u/p/f:1:22: guard_names.root: '/a': a guarded name is relative to a "
                                         "writable tree; use files.protect for a single path"},
     {"guard_names: {root: [\"a//b\"]}\n", "/home/u/p/f:1:22: guard_names.root: 'a//b' is not a plain relative name"},

@@ -266,8 +266,9 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
     b->runtime = (char *)(b + 1) + slots + env;
     b->names = (char(*)[4096])((char *)b + first);
     b->stack = (char *)b + first + names;
-    b->uid = sys_geteuid();
-    b->gid = (uint32_t)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
+    const struct facts *known = ask->plan->facts; /* as native_probe() has seen them */
+    b->uid = known ? known->uid : sys_geteuid();
+    b->gid = known ? known->gid : (uint32_t)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
     builder_begin(&b->builder, plan, (int *)(b + 1));
     builder_ask(&b->builder, ask);
     if (native_has_main() &&

@@ -170,17 +170,44 @@ static int change_now(struct guard *g, int fd, const struct alteration *c)
     return sys_removexattr(decimal(room, fd), g->text[1]);
 }
 
-/* Whether it may give every user the permission to write: an access list is not read. */
+/* Whether it may give every user the permission to write: an access list is not read, of whatever kind. */
 static bool may_open(struct guard *g, const struct alteration *c)
 {
     return c->what == CHANGE_MODE ? (c->wish.mode & S_IWOTH) != 0
-                                  : c->what == CHANGE_XATTR && str_starts(str_of(g->text[1]), STR("system.posix_acl_"));
+                                  : c->what == CHANGE_XATTR && str_starts(str_of(g->text[1]), STR("system."));
+}
+
+/* Whether what is made in the directory later gets permissions from this list by which others than its owner and group
+   may write; the lists of NFS and SMB are not read. acl(5); the kernel's form is a version, then tag, permissions and id of each entry. */
+static bool is_passed_on(const struct guard *g, const struct alteration *c)
+{
+    enum { VERSION = 2, OWNER = 1, GROUP = 4, MASK = 16, MAY_WRITE = 2 };
+    struct {
+        uint16_t tag, may;
+        uint32_t id;
+    } entry;
+    uint32_t version;
+    if (!str_is(str_of(g->text[1]), "system.posix_acl_default"))
+        return !str_is(str_of(g->text[1]), "system.posix_acl_access");
+    if (c->n < sizeof version || (c->n - sizeof version) % sizeof entry)
+        return true;
+    memcpy(&version, g->bytes, sizeof version);
+    bool opens = version != VERSION;
+    for (size_t at = sizeof version; !opens && at < c->n; at += sizeof entry) {
+        memcpy(&entry, g->bytes + at, sizeof entry);
+        opens = entry.may & MAY_WRITE && entry.tag != OWNER && entry.tag != GROUP && entry.tag != MASK;
+    }
+    return opens;
 }
 
 static int change_judged(struct guard *g, const struct object *o, const struct alteration *c)
 {
     const bool had = c->what == CHANGE_MODE && o->st.mode & S_IWOTH;
-    return may_open(g, c) && !had ? verdict_opened_to_all(g, o) : 0;
+    if (!may_open(g, c) || had)
+        return 0;
+    if (c->what == CHANGE_XATTR && S_ISDIR(o->st.mode) && is_passed_on(g, c))
+        return verdict_passed_on(g, o);
+    return verdict_opened_to_all(g, o);
 }
 
 static int fd_change_judged(struct guard *g, int own, const struct alteration *c)

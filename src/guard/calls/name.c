@@ -184,7 +184,8 @@ static int rename_counted(struct guard *g, const struct sys_stat *judged, unsign
         (void)sys_rename_new(to->dir, temp, from->dir, from->name);
         return no;
     }
-    if (!S_ISDIR(judged->mode) || (place_stays(g, to) && verdict_arrived(g, to) == 0))
+    if (!S_ISDIR(judged->mode) ||
+        (place_stays(g, to) && verdict_arrived(g, to) == 0 && deep_moves(g, from, to, to) == 0))
         return 0;
     (void)sys_rename_new(to->dir, to->name, from->dir, from->name);
     return -EACCES;
@@ -200,7 +201,9 @@ static int rename_now(struct guard *g, const struct sys_stat *judged, unsigned f
     int no = sys_renameat2(from->dir, from->name, to->dir, to->name, flags);
     if (no == -EXDEV && S_ISDIR(judged->mode))
         no = move_directory(g, from, to, flags);
-    if (no < 0 || (S_ISREG(judged->mode) && !exchange) || verdict_linked(g, to, to) == 0)
+    if (no < 0 || (S_ISREG(judged->mode) && !exchange) ||
+        (verdict_linked(g, to, to) == 0 && deep_moves(g, from, to, to) == 0 &&
+         !(exchange && deep_moves(g, to, from, from) < 0)))
         return no;
     if (exchange)
         (void)sys_renameat2(to->dir, to->name, from->dir, from->name, RENAME_EXCHANGE);

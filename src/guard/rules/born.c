@@ -1,4 +1,5 @@
 /* What this guard remembers in the memory shared by its workers: objects created in this box, and places by path. */
+#include <errno.h>
 #include <string.h>
 #include "guard/inside.h"
 
@@ -62,4 +63,34 @@ bool places_add(struct guard *g, struct places *all, struct str path)
     }
     table_unlock(g->shared);
     return fits;
+}
+
+/* Removes entries that no longer exist: programs create and remove such names all the time. */
+static void places_tidy(struct guard *g, struct places *all)
+{
+    struct sys_stat st;
+    uint32_t n = 0;
+    table_lock(g->shared);
+    for (uint32_t at = 0; at < all->n;) {
+        struct str one = places_next(all, &at);
+        if (sys_stat_at(AT_FDCWD, one.p, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT)
+            continue;
+        memmove(all->text + n, one.p, one.n + 1);
+        n += (uint32_t)one.n + 1;
+    }
+    all->n = n;
+    table_unlock(g->shared);
+}
+
+void left_add(struct guard *g, struct str path)
+{
+    struct places *left = &g->shared->left;
+    const bool full = left->left_out > 0;
+    if (places_add(g, left, path) || full)
+        return;
+    places_tidy(g, left);
+    (void)places_add(g, left, path);
+    table_lock(g->shared);
+    left->left_out--; /* counted by both attempts */
+    table_unlock(g->shared);
 }

@@ -179,7 +179,7 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
                    struct sys_stat *ret)
 {
     struct sys_stat st, other = {.mode = S_IFREG};
-    g->birth = false;
+    g->birth = g->crosses = false;
     if (!from->plain || !to->plain)
         return 0; /* EBUSY */
     if (from->frozen || to->frozen)
@@ -207,9 +207,14 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
             no = verdict_leaves(g, to, &other);
         if (no == 0)
             no = verdict_arrives(g, to, from, &other, false);
+        if (no == 0 && S_ISDIR(other.mode))
+            no = deep_moves(g, to, from, to);
         if (no < 0)
             return no;
     }
+    no = S_ISDIR(st.mode) ? deep_moves(g, from, to, from) : 0;
+    if (no < 0)
+        return no;
     bool replaces = flags == 0 || (flags == RENAME_NOREPLACE && !place_taken(to));
     return verdict_arrives(g, from, to, &st, replaces);
 }

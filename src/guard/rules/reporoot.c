@@ -30,54 +30,26 @@ bool reporoot_marks(struct guard *g, const struct place *p)
     return rules_is_marker(place_last(p)) && speaks_of(g, place_path(p));
 }
 
-static bool is_lost(struct guard *g, struct str directory)
-{
-    bool found = false;
-    table_lock(g->shared);
-    for (uint32_t at = 0; !found && at < g->shared->lost.n;)
-        found = fold_eq(places_next(&g->shared->lost, &at), directory);
-    table_unlock(g->shared);
-    return found;
-}
-
 /* ---- kinds of directories ---- */
 
 /* Whether it has a marker that this box did not create. What cannot be examined counts. */
 static bool is_foreign(struct guard *g, int dir, const char *const *names)
 {
-    struct sys_stat st;
-    for (; *names; names++) {
-        int no = sys_stat_at(dir, *names, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
-        if (no == -ENOENT || no == -ENOTDIR)
-            continue;
-        if (no < 0 || !born_has(g, &st))
-            return true;
-    }
-    return false;
+    return root_kind_at(g, dir, names) == ROOT_OTHERS;
 }
 
-/* Whether the directory is, or was when the box began, the root of a repository that the box did not create. */
-static bool is_root(struct guard *g, struct str directory)
+/* Whether the name that `w` has found in `path` applies there; at the top of a tree the others are rules of fixed place. */
+static bool holds(struct guard *g, const struct rooted *w, struct str path)
 {
-    auto_fd int dir = open_in_box(directory, O_PATH | O_DIRECTORY);
-    if (dir < 0 && dir != -ENOENT && dir != -ENOTDIR)
-        return true;
-    /* In this order, because a marker is added to `lost` before it is removed. */
-    return (dir >= 0 && is_foreign(g, dir, repository_markers)) || is_lost(g, directory);
-}
-
-/* Whether the name applies in this directory; at the top of a tree the others are rules of fixed place. */
-static bool holds(struct guard *g, const struct rule *r, struct str directory)
-{
-    if (!r->in_repository && rules_is_root(&g->rules, directory))
-        return r->pattern;
-    return is_root(g, directory);
+    if (!w->rule->in_repository && rules_is_root(&g->rules, w->directory))
+        return w->rule->pattern;
+    return rule_is_deep(w->rule) ? deep_holds(g, w, path) : root_kind_of(g, w->directory) == ROOT_OTHERS;
 }
 
 const struct rule *reporoot_guarded(struct guard *g, struct str path, size_t *ret_end)
 {
     for (struct rooted w = {0}; rules_rooted(&g->rules, path, &w);) {
-        if (!holds(g, w.rule, w.directory))
+        if (!holds(g, &w, path))
             continue;
         *ret_end = w.end;
         return w.rule;
@@ -88,7 +60,7 @@ const struct rule *reporoot_guarded(struct guard *g, struct str path, size_t *re
 const struct rule *reporoot_below(struct guard *g, struct str path, struct rooted *w)
 {
     while (rules_rooted_below(&g->rules, path, w))
-        if (holds(g, w->rule, w->directory))
+        if (holds(g, w, path))
             return w->rule;
     return NULL;
 }
@@ -236,9 +208,10 @@ int reporoot_leaves(struct guard *g, const struct place *p, const struct sys_sta
 /* A marker: the directory becomes a root, and its contents count from now on. */
 static int marker_arrives(struct guard *g, const struct place *to, const struct sys_stat *st)
 {
-    if (born_has(g, st) || rules_is_root(&g->rules, (struct str){to->path, to->dir_n}) ||
-        is_lost(g, (struct str){to->path, to->dir_n}))
-        return 0;
+    const bool own = born_has(g, st), lost = root_is_lost(g, (struct str){to->path, to->dir_n});
+    int no = lost ? 0 : deep_marked(g, to, own);
+    if (no < 0 || own || lost || rules_is_root(&g->rules, (struct str){to->path, to->dir_n}))
+        return no;
     const struct rule *rule = name_in(g, to->dir, NULL, NULL);
     return rule ? deny(g, DENIAL_RENAME, rule, place_path(to), BRINGS) : 0;
 }

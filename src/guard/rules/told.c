@@ -48,37 +48,6 @@ static void places_move(struct guard *g, struct places *all, struct str from, st
     table_unlock(g->shared);
 }
 
-/* Removes entries that no longer exist: programs create and remove such names all the time. */
-static void places_tidy(struct guard *g, struct places *all)
-{
-    struct sys_stat st;
-    uint32_t n = 0;
-    table_lock(g->shared);
-    for (uint32_t at = 0; at < all->n;) {
-        struct str one = places_next(all, &at);
-        if (sys_stat_at(AT_FDCWD, one.p, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT)
-            continue;
-        memmove(all->text + n, one.p, one.n + 1);
-        n += (uint32_t)one.n + 1;
-    }
-    all->n = n;
-    table_unlock(g->shared);
-}
-
-/* Adds a path; if there is no room even after removing stale entries, it is only counted. */
-static void left_add(struct guard *g, struct str path)
-{
-    struct places *left = &g->shared->left;
-    const bool full = left->left_out > 0;
-    if (places_add(g, left, path) || full)
-        return;
-    places_tidy(g, left);
-    (void)places_add(g, left, path);
-    table_lock(g->shared);
-    left->left_out--; /* counted by both attempts */
-    table_unlock(g->shared);
-}
-
 void told_link(struct guard *g, const struct place *p, const char *text)
 {
     if (rules_of_host(&g->rules, place_path(p)) && rules_leads_out(&g->rules, place_dir(p), str_of(text)))
@@ -278,8 +247,11 @@ static void tell_left(struct guard *g, struct ending *e, struct str path)
         e->more += !git_is_nothing(no);
         return;
     }
-    if (S_ISFIFO(st.mode)) {
-        tell_or_count(g, e, TOLD_FIFO, path, (struct str){"", 0});
+    const char *slash = memrchr(path.p, '/', path.n);
+    const struct str directory = {path.p, slash && slash > path.p ? (size_t)(slash - path.p) : 1};
+    const bool deep = deep_tells(g, path, directory);
+    if (S_ISFIFO(st.mode) || deep) {
+        tell_or_count(g, e, deep ? TOLD_NAME : TOLD_FIFO, path, (struct str){"", 0});
         return;
     }
     if (S_ISREG(st.mode)) {
@@ -287,8 +259,6 @@ static void tell_left(struct guard *g, struct ending *e, struct str path)
         return;
     }
     long n = S_ISLNK(st.mode) ? sys_readlinkat(fd, "", text, sizeof text) : -1;
-    const char *slash = memrchr(path.p, '/', path.n);
-    struct str directory = {path.p, slash && slash > path.p ? (size_t)(slash - path.p) : 1};
     if (n > 0 && fold_eq(str_skip(path, directory.n + 1), STR("HEAD")) &&
         gitref_is_option((struct str){text, (size_t)n}))
         tell_or_count(g, e, TOLD_REF, path, (struct str){text, (size_t)n}); /* a link, as old versions of git made it */

@@ -191,7 +191,10 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
         return deny(g, DENIAL_CREATE, NULL, path, REPOSITORY);
     if (made == MADE_LINK && module_behind(g, p, NULL))
         return deny(g, DENIAL_LINK, NULL, path, SUBMODULE);
-    g->birth |= reporoot_marks(g, p);
+    const bool marks = reporoot_marks(g, p);
+    if (marks && deep_marked(g, p, true) < 0)
+        return -EACCES;
+    g->birth |= marks;
     return repository_completed(g, p);
 }
 
@@ -247,6 +250,15 @@ int verdict_opened_to_all(struct guard *g, const struct object *o)
     const bool would = path.n && (S_ISDIR(o->st.mode) ? has_guarded_inside(g, path) : object_guarded(g, o));
     return would ? deny(g, DENIAL_CHANGE, NULL, path, "every user of this machine could then change a guarded name")
                  : 0;
+}
+
+int verdict_passed_on(struct guard *g, const struct object *o)
+{
+    const struct str path = object_path(o);
+    const bool may = g->rules.mode == GUARD_STRICT && g->rules.any_depth && rules_root(&g->rules, path).n &&
+                     !rules_free(&g->rules, path);
+    return may ? deny(g, DENIAL_CHANGE, NULL, path, "every guarded name made in it later would be open to other users")
+               : verdict_opened_to_all(g, o);
 }
 
 unsigned verdict_mode(struct guard *g, const struct place *p, unsigned mode)

@@ -121,7 +121,10 @@ static void show_guard(const struct plan *p, bool brief, struct buf *out)
         const struct guard_rule *r = &t->rules[i];
         char origin[512], how[640] = "";
         if (r->kind == GUARD_RULE_NAME || r->kind == GUARD_RULE_HIDE_NAME) {
-            snprintf(how, sizeof how, "%s%s%s%s", r->place == GUARD_ROOT ? "top of writable trees" : "at any depth",
+            snprintf(how, sizeof how, "%s%s%s%s",
+                     r->flags & GUARD_RULE_DEEP ? "anywhere in repositories"
+                     : r->place == GUARD_ROOT   ? "top of writable trees"
+                                                : "at any depth",
                      r->below ? " below " : "", r->below ? plan_string(p->image, r->below) : "",
                      r->judge == GUARD_GIT_CONFIG ? ", checked by key" : "");
         }

@@ -64,6 +64,8 @@ static void put_guard(struct json *j, const struct plan *p)
             json_bool(j, "directory", r->flags & GUARD_RULE_DIRECTORY);
             json_bool(j, "pattern", r->flags & GUARD_RULE_PATTERN);
             json_bool(j, "direct", r->flags & GUARD_RULE_DIRECT);
+            if (r->flags & GUARD_RULE_DEEP)
+                json_bool(j, "deep", true);
         }
         if (r->kind == GUARD_RULE_PRIVATE)
             json_bool(j, "kept", r->flags & GUARD_RULE_KEPT);

@@ -272,6 +272,17 @@ static bool needs_own_mount(const struct settling *s, const struct plan_place *p
            !(s->m->home && path_at_or_below(s->m->home, p->dst));
 }
 
+/* A writable tree in one, of the same mount: guarded names hold at its top, too. Otherwise it is as the one around it. */
+static int inner_tree(struct making *m, const struct plan_place *p, const struct plan_place *around)
+{
+    int r = add_guard(m, GUARD_RULE_ROOT, p->dst, p->origin);
+    if (r == 0 && (p->no_links || around->no_links))
+        m->guards[m->n_guards - 1].flags |= GUARD_RULE_NO_LINKS;
+    if (r == 0 && around->act == ACT_OVERLAY)
+        m->guards[m->n_guards - 1].flags |= GUARD_RULE_LAYERED;
+    return r;
+}
+
 static int settle_open(struct settling *s, struct plan_place *p, struct plan_place *around, bool writable)
 {
     bool same_object = shows(around, p);
@@ -294,7 +305,7 @@ static int settle_open(struct settling *s, struct plan_place *p, struct plan_pla
     if (same_object && around->region == (writable ? REGION_WRITABLE : REGION_READ_ONLY) &&
         (writable || !needs_own_mount(s, p))) {
         p->act = ACT_NONE;
-        return 0;
+        return writable && p->type == PATH_DIR && !is_agent_layer(s->m, around) ? inner_tree(s->m, p, around) : 0;
     }
     if (around->act == ACT_GUARD && same_object && (around->region == REGION_HIDDEN || s->unmade))
         return open_hole(s, p, around, writable);

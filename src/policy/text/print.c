@@ -232,6 +232,7 @@ static void put_guards(const struct printer *w)
             auto_buf struct buf text = BUF(4 * MAX_PATH_TEXT);
             if (g->place != lists[k].place || g->judge != lists[k].judge || g->everyday != lists[k].everyday)
                 continue;
+            buf_text(&text, g->deep ? GUARD_DEEP : "");
             buf_text(&text, g->name);
             if (g->directory)
                 buf_char(&text, '/');
@@ -622,7 +623,7 @@ static bool equal_lists(const struct policy *a, const struct policy *b)
     for (size_t i = 0; i < a->n_guards; i++) {
         const struct guard_name *x = &a->guards[i], *y = &b->guards[i];
         if (!same(x->name, y->name) || x->place != y->place || x->judge != y->judge || x->directory != y->directory ||
-            x->everyday != y->everyday)
+            x->everyday != y->everyday || x->deep != y->deep)
             return false;
     }
     for (size_t i = 0; i < a->n_net_rules; i++) {

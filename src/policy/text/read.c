@@ -306,6 +306,10 @@ int said_add(const struct source *src, struct said s)
     struct said *slot = arena_push(list->mem, &list->items, &list->n, sizeof *slot);
     if (!slot)
         return err_sys(src->e, ERR_SYSTEM, ENOMEM, "%s", src->file);
+    if (key_table[s.key].type == TYPE_GUARDS && str_starts(s.a, STR(GUARD_DEEP))) {
+        s.a = str_skip(s.a, sizeof GUARD_DEEP - 1);
+        s.bits |= SAID_DEEP;
+    }
     if (key_table[s.key].type == TYPE_GUARDS && s.a.p[s.a.n - 1] == '/') {
         s.a.n--;
         s.bits |= SAID_DIRECTORY;

@@ -193,7 +193,7 @@ int layer_guarded_names(const struct policy *policy, const struct layer *l, cons
         const struct guard_name *g = &policy->guards[i];
         if (!g->everyday || policy->everyday == EVERYDAY_GUARD)
             names[n++] = (struct layer_guarded){
-                .name = g->name, .any_depth = g->place == GUARD_ANY_DEPTH, .pattern = g->pattern};
+                .name = g->name, .any_depth = g->place == GUARD_ANY_DEPTH, .deep = g->deep, .pattern = g->pattern};
     }
     names[n++] = (struct layer_guarded){.name = ".pinfold"};
     *ret = names;
