@@ -7,13 +7,17 @@
 # With CI=true what is built for tests has only lines for a debugger, and host is not optimized: compiling takes half the time, and the product and
 # arm64's tests are optimized.
 # Without a word: the product. A folder that exists is brought up to date. PINFOLD_WERROR=1 makes warnings errors, from then on.
-# As root, another user's tree is built as that user.
+# As root, another user's tree is built as that user. Of two that build the same in one tree the second waits.
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/owner.sh
 . scripts/owner.sh
 # shellcheck source=scripts/upgraded.sh
 . scripts/upgraded.sh
+# shellcheck source=scripts/locked.sh
+. scripts/locked.sh
+# shellcheck source=scripts/musl.sh
+. scripts/musl.sh
 if [ -n "$owner" ]; then
     as_owner scripts/build.sh "$@"
     exit
@@ -95,9 +99,10 @@ helpers() {
 }
 
 for what in "${@:-product}"; do
+    case $what in product | host | asan | faults) locked "$what" ;; esac
     case $what in
     product)
-        CC=musl-gcc setup build && ninja -C build
+        (musl_environment && CC=musl-gcc setup build && ninja -C build)
         ln -sf pinfold build/agent-shell # for `hook install` of a program that is not installed
         helpers
         : >build/.built # for ./pinfold: younger than all that was built
@@ -130,5 +135,5 @@ for what in "${@:-product}"; do
         echo "build.sh: there is no build '$what' (product, host, asan, faults)" >&2
         exit 2
         ;;
-    esac
+    esac 9>&-
 done

@@ -48,6 +48,10 @@ trap 'rm -f "$log"' EXIT
 . scripts/owner.sh
 # shellcheck source=scripts/upgraded.sh
 . scripts/upgraded.sh
+# shellcheck source=scripts/locked.sh
+. scripts/locked.sh
+# shellcheck source=scripts/musl.sh
+. scripts/musl.sh
 
 quietly() { # what it says is of interest where it fails
     "$@" >"$log" 2>&1 && return
@@ -90,19 +94,25 @@ put() { # folder
     if [ -n "$owner" ]; then chown -R "$owner" "$1/meson-logs" "$1/meson-private"; fi
 }
 
+make_and_put() {
+    (musl_environment && CC=musl-gcc quietly setup build "prefix=$prefix")
+    sqlite=disabled # without its library it is left out, and pinfold says so where it needs it
+    if [ -e /usr/include/sqlite3.h ]; then sqlite=enabled; fi
+    login=disabled # likewise
+    if [ -e /usr/include/curl/curl.h ] || [ -e "/usr/include/$(uname -m)-linux-gnu/curl/curl.h" ]; then login=enabled; fi
+    quietly setup build-library "prefix=$prefix" "libdir=$libdir" programs=disabled "sqlite=$sqlite" "login=$login"
+    quietly as_owner ninja -C build
+    quietly as_owner ninja -C build-library library
+    [ "$sqlite" = disabled ] || quietly as_owner ninja -C build-library pinfold-sqlite
+    [ "$login" = disabled ] || quietly as_owner ninja -C build-library pinfold-login
+    quietly put build
+    quietly put build-library
+}
+
+locked product
 echo "building what is not up to date (a minute or so the first time)"
-CC=musl-gcc quietly setup build "prefix=$prefix"
-sqlite=disabled # without its library it is left out, and pinfold says so where it needs it
-if [ -e /usr/include/sqlite3.h ]; then sqlite=enabled; fi
-login=disabled # likewise
-if [ -e /usr/include/curl/curl.h ] || [ -e "/usr/include/$(uname -m)-linux-gnu/curl/curl.h" ]; then login=enabled; fi
-quietly setup build-library "prefix=$prefix" "libdir=$libdir" programs=disabled "sqlite=$sqlite" "login=$login"
-quietly as_owner ninja -C build
-quietly as_owner ninja -C build-library library
-[ "$sqlite" = disabled ] || quietly as_owner ninja -C build-library pinfold-sqlite
-[ "$login" = disabled ] || quietly as_owner ninja -C build-library pinfold-login
-quietly put build
-quietly put build-library
+make_and_put 9>&-
+exec 9>&-
 echo "installed under $prefix; try: $prefix/bin/pinfold doctor"
 [ -z "${DESTDIR-}" ] || exit 0
 

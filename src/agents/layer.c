@@ -182,7 +182,7 @@ static int bring_entry(struct layer_work *w, int dir, int box, int seeds, const 
         ssize_t n = from == -ELOOP ? readlinkat(dir, d->d_name, to, sizeof to - 1) : -1;
         if (n > 0) {
             to[n] = 0;
-            (void)symlinkat(to, box, d->d_name); /* or the box has something of that name */
+            may_fail(symlinkat(to, box, d->d_name)); /* or the box has something of that name */
         }
         return 0;
     }

@@ -23,6 +23,12 @@ static inline int take_fd(int *fd)
 }
 #define auto_fd __attribute__((cleanup(drop_fd)))
 
+/* A call of the C library's that may fail here. Hardened builds warn of some results that nobody takes, in spite of a cast to void. */
+static inline void may_fail(int result)
+{
+    (void)result;
+}
+
 /* flock(2) of an open file, whatever signal comes meanwhile; 0 or -errno, -EWOULDBLOCK with LOCK_NB. */
 static inline int fd_lock(int fd, int how)
 {

@@ -24,7 +24,7 @@ void bw_tell_failure_on(int fd)
 }
 
 /* One write, so that lines of several processes do not mix. */
-static void say(int level, const char *why, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void say(int level, const char *why, const char *format, va_list args)
 {
     char line[8192];
     size_t n = 0;

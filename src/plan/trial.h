@@ -1,5 +1,5 @@
 /*
- * What the outcome of native's trial of this machine (backends/native/probe.c) means for its facts: which features it has not, why, and
+ * What the outcome of native's trial of this machine (backends/probe.c) means for its facts: which features it has not, why, and
  * what would help. Pure.
  */
 #pragma once

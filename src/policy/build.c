@@ -162,7 +162,7 @@ int policy_add_text(struct policy_builder *b, enum policy_layer layer, enum poli
                     struct str text, bool trusted, struct err *e)
 {
     const struct profile *known = layer == LAYER_BUILTIN && format == POLICY_YAML ? profile_by_text(text) : NULL;
-    struct policy_text t;
+    struct policy_text t = {0};
 
     if (known) {
         const char *name = arena_text(b->mem, file);

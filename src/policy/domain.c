@@ -113,7 +113,7 @@ int publish_parse(struct str s, struct publish *ret, struct err *e)
 
 int publish_form(struct str s, struct arena *mem, const char **ret, struct err *e)
 {
-    struct publish p;
+    struct publish p = {0};
     bool said;
     char addr[46], canonical[64];
     int r = publish_read(s, &p, &said, e);

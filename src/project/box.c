@@ -123,7 +123,7 @@ int project_box(const char *real, const char *branch, bool make, struct project_
 {
     char ignored[64];
     bool mounts = can_be_mounted(real);
-    *ret = (struct project_box){.n_options = 0};
+    memset(ret, 0, sizeof *ret); /* no literal of 270 KiB, which lies on the stack where nothing is optimized */
     project_session(real, branch, ret->session);
     project_word(real, ret->name);
     put(ret, "workspace", put_text(ret, "%s", real));

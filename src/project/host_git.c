@@ -27,7 +27,8 @@ static bool read_line(const char *path, char ret[PATH_MAX])
     return true;
 }
 
-static bool joined(const char *base, const char *path, char ret[PATH_MAX])
+/* In its caller's frame the path would be one too many. */
+__attribute__((noinline)) static bool joined(const char *base, const char *path, char ret[PATH_MAX])
 {
     char room[2 * PATH_MAX];
     int n = path[0] == '/' ? snprintf(room, sizeof room, "%s", path) : snprintf(room, sizeof room, "%s/%s", base, path);

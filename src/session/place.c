@@ -129,8 +129,8 @@ int place_lock(const struct session_place *p, int *ret, struct err *e)
         const int no = fd_lock(fd, LOCK_EX);
         if (no < 0)
             return err_sys(e, ERR_SYSTEM, -no, "cannot lock '%s'", p->run);
-        if (fstat(fd, &st) == 0 && st.st_nlink > 0) {  /* else it was removed while we waited */
-            (void)symlinkat(p->state, fd, OWNER_LINK); /* without it, it is never pruned */
+        if (fstat(fd, &st) == 0 && st.st_nlink > 0) {      /* else it was removed while we waited */
+            may_fail(symlinkat(p->state, fd, OWNER_LINK)); /* without it, it is never pruned */
             *ret = take_fd(&fd);
             return 0;
         }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 #include "backends/container/container_ask.h"
-#include "backends/native/native.h"
+#include "backends/probe.h"
 #include "sys/landlock.h"
 #include "sys/process.h"
 

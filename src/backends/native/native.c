@@ -25,6 +25,7 @@
 #include <string.h>
 #include "backends/native/native.h"
 #include "backends/native/net_kept.h"
+#include "backends/probe.h"
 #include "guard/guard.h"
 #include "guard/supervise.h"
 #include "runtime/builder.h"

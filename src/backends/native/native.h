@@ -1,7 +1,6 @@
 /* What the files of the native engine share. */
 #pragma once
 #include "backends/engine.h"
-#include "plan/trial.h"
 
 /* For the main of a program that starts boxes: a builder executes it again as the guard of its box (guard/guard.h), and
    then this does not return. Without it, guards stay in the builders' processes, which get copies of the memory. */
@@ -12,6 +11,3 @@ bool native_has_main(void);
 /* Its memory is a builder's, too, until that has ended. */
 void native_lend(bool now);
 bool native_lends(void);
-int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *e);
-/* Why no guard could read the arguments of a box's system calls, and what would help; NULL: it can. */
-const char *native_unreadable(const struct facts *f, const char **ret_remedy);

@@ -16,7 +16,7 @@
 #include <sched.h>
 #include <sys/stat.h>
 
-#include "backends/native/native.h"
+#include "backends/probe.h"
 #include "backends/tools/tool.h"
 
 #define BWRAP_NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET)

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "backends/native/native.h"
+#include "backends/probe.h"
 #include "backends/tools/tool.h"
 
 /*

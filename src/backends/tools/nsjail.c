@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <string.h>
 
-#include "backends/native/native.h"
+#include "backends/probe.h"
 #include "backends/tools/tool.h"
 
 #define NSJAIL_NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET)

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "backends/native/native.h"
+#include "backends/probe.h"
 #include "backends/tools/tool.h"
 #include "backends/vm/vm.h"
 #include "runtime/builder.h"

@@ -269,7 +269,12 @@ int volume_import(struct ask *a)
     static char real[PATH_MAX];
     const char *path = a->n_words > 1 ? a->words[1] : ".";
     x.a = a;
-    x.m = (struct import){.real = real, .say = complain_line, .why = x.why, .room = sizeof x.why, .held = -1};
+    memset(&x.m, 0, sizeof x.m); /* no literal, which lies on the stack where nothing is optimized */
+    x.m.real = real;
+    x.m.say = complain_line;
+    x.m.why = x.why;
+    x.m.room = sizeof x.why;
+    x.m.held = -1;
     if (!words_fit(a))
         return STATUS_USAGE;
     if (!realpath(path, real)) {

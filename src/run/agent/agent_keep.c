@@ -308,7 +308,7 @@ static _Noreturn void keep(struct keeper *k)
 static _Noreturn void become_keeper(struct keeper *k, int up, int live, int lock)
 {
     (void)setsid();
-    (void)chdir("/"); /* no directory is held */
+    may_fail(chdir("/")); /* no directory is held */
     for (const int *s = (const int[]){SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, 0}; *s; s++)
         (void)signal(*s, SIG_IGN);
     (void)signal(SIGCHLD, SIG_DFL);

@@ -2,6 +2,9 @@
  * What the native engine can do on this machine. The quick probe makes four system calls, or six, and assumes the rest
  * (engine.h, "Optimistic facts"). The thorough one creates the namespaces in a child, tries what a box needs in them,
  * and reads the settings that explain a refusal.
+ *
+ * It runs in pinfold, before a start. A wrong answer is no hole: what it says the machine can do a box's builder does, or the start
+ * fails; what it says the machine cannot do is an error, or a loss that the policy permits by name.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +20,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "backends/native/native.h"
+#include "backends/probe.h"
 #include "plan/trial.h"
 #include "protocol/step.h"
 #include "runtime/builder.h"
