@@ -220,7 +220,8 @@ enum { INIT_STACK = 128 << 10, SETTLER_STACK = 64 << 10, PAGE = 4096 };
 #define INIT_AT                                                                                                        \
     (INIT_STACK - (sizeof(struct builder) + 63) / 64 * 64) /* its arguments, on one page with its first frames */
 #define SETTLER_ROOM ((SETTLER_STACK + sizeof(struct runner) + PAGE - 1) / PAGE * PAGE)
-#define KEPT_AT      (INIT_STACK + SETTLER_ROOM)
+#define KEEPER_AT    (INIT_STACK + SETTLER_ROOM) /* another of that size */
+#define KEPT_AT      (KEEPER_AT + SETTLER_ROOM)
 
 size_t builder_stacks(void)
 {
@@ -312,6 +313,7 @@ struct builder_end builder_end(const struct builder *b)
 {
     return (struct builder_end){.report = b->report,
                                 .settler = b->settler,
+                                .keeper = b->keeper,
                                 .tier = b->plan->tier,
                                 .parent_death_signal = b->dies_with_parent,
                                 .drops = drops_capabilities(b),
@@ -333,16 +335,26 @@ int builder_resume(const struct builder_end *end)
    for which nobody waits. */
 static _Noreturn void leave(const struct builder_end *end, struct runner *r, int status)
 {
+    enum { PATIENCE_MS = 100 };
     const struct frame f = {.kind = FRAME_GONE};
-    int ignored;
+    int keeper = end->keeper, ignored;
     if (end->settler > 0) /* before the next box finds what it is removing */
         (void)sys_wait4(end->settler, &ignored, __WALL, NULL);
-    if (r &&
-        r->n_works) /* pinfold may end as soon as it is told; this process ends by itself, and does not stop half way */
+    /* mostly it has ended soon, and then the next start finds what it has kept */
+    for (int ms = 0; keeper > 0 && ms < PATIENCE_MS; ms++) {
+        if (sys_wait4(keeper, &ignored, WNOHANG | __WALL, NULL) != 0)
+            keeper = 0;
+        else
+            (void)sys_poll_ms(NULL, 0, 1);
+    }
+    /* pinfold may end as soon as it is told; this process ends by itself, and does not stop half way */
+    if ((r && r->n_works) || keeper > 0)
         (void)sys_prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
     (void)sys_send_fd(end->report, &f, sizeof f, -1, 0);
     if (r)
         overlays_settle(r, true);
+    if (keeper > 0) /* it works in memory of the caller's, who takes that back when this process has ended */
+        (void)sys_wait4(keeper, &ignored, __WALL, NULL);
     sys_exit(status);
 }
 
@@ -413,25 +425,44 @@ static void settle_entry(void *runner)
 {
     (void)sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     overlays_settle(runner, true);
-    kept_store(runner);
     sys_exit(0);
 }
 
-/* Removing directories on disk can take longer than a short command, whose end must not be delayed, and needs
-   capabilities that the guard must not have. So a separate process does it, in this memory, while the command runs. */
-static void settle_beside(struct builder *b)
+/* It may go on when pinfold has ended, so it holds nothing that somebody waits for to be closed. */
+static void keep_entry(void *runner)
 {
-    const bool any = b->runner.n_works || b->runner.kept.noting;
-    char *memory = !any ? NULL : b->stacks ? b->stacks + INIT_STACK : sys_pages(SETTLER_ROOM);
-    if (!memory) {
-        overlays_settle(&b->runner, true);
-        return;
-    }
+    struct runner *r = runner;
+    int used[] = {r->kept.keep_in, r->own};
+    (void)sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (close_others(used, 2) == 0)
+        kept_store(r);
+    sys_exit(0);
+}
+
+/* In this memory, `at` that of the builder's caller, or new. A pid, 0 without memory, or -errno. */
+static int run_beside(struct builder *b, size_t at, void (*entry)(void *))
+{
+    char *memory = b->stacks ? b->stacks + at : sys_pages(SETTLER_ROOM);
+    if (!memory)
+        return 0;
     struct runner *theirs = (void *)(memory + SETTLER_STACK);
     *theirs = b->runner;
     const struct sys_clone how = {.flags = CLONE_VM, .stack = (uint64_t)(uintptr_t)memory, .stack_size = SETTLER_STACK};
-    b->settler = sys_clone3_run(&how, settle_entry, theirs);
-    overlays_settle(&b->runner, b->settler < 0);
+    return sys_clone3_run(&how, entry, theirs);
+}
+
+/*
+ * Removing directories on disk can take longer than a short command, whose end must not be delayed, and needs capabilities that the guard
+ * must not have. So a separate process does it while the command runs. Masks are kept by another one: that waits for the disk, on a busy
+ * machine for half a minute, and nobody but the next start has anything of it.
+ */
+static void settle_beside(struct builder *b)
+{
+    if (b->runner.kept.noting)
+        b->keeper = run_beside(b, KEEPER_AT, keep_entry);
+    if (b->runner.n_works)
+        b->settler = run_beside(b, INIT_STACK, settle_entry);
+    overlays_settle(&b->runner, b->settler <= 0);
 }
 
 /* Creating a network namespace takes longer than all of the first half of BUILD, and needs nothing of it. */

@@ -41,6 +41,7 @@ struct builder {
     /* It removes the mark of its layer, soon or at the end, and keeps its capabilities until then or until builder_yield(). */
     bool late;
     int settler; /* process that finishes overlays, or 0 */
+    int keeper;  /* process that keeps masks for the next start, or 0 */
     /* pid 1 runs in parallel with the second half of BUILD, and waits for that message before it starts the command */
     bool beside;
     bool ahead; /* pid 1 was cloned before the first half, and waits for its end before its own steps */
@@ -48,7 +49,7 @@ struct builder {
 
 /* What ends a box after its guard, for a guard that continues in another program. */
 struct builder_end {
-    int report, settler;
+    int report, settler, keeper;
     bool tier, parent_death_signal;
     bool drops, ptrace; /* whether it gives up its capabilities, and then keeps CAP_SYS_PTRACE */
 };

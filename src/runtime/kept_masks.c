@@ -12,8 +12,9 @@
  * and it is looked at again before every use (SEEN). It also says inode, mode and times of each directory of the layers
  * (MADE): a name that was added, removed or replaced since changes them. File systems without multigrain timestamps
  * (tmpfs) count time in steps of some milliseconds, and a change within the same step would leave the same time; so the
- * time of modification is set back by some seconds. Any difference, and any error, means that the layers are made anew in the box's own tmpfs, and that this box's helper process (settle_beside()) keeps
- * these instead, while the command runs. It renames the complete directory to its name, so a reader finds all or none.
+ * time of modification is set back by some seconds. Any difference, and any error, means that the layers are made anew in
+ * the box's own tmpfs, and that a process beside this box (settle_beside()) keeps these instead, while the command runs and,
+ * if the disk is slow, when pinfold has ended. It renames the complete directory to its name, so a reader finds all or none.
  * The index is synced: file systems with a journal keep the order of what came before it. Where nothing can be kept (a
  * file system that has no whiteouts), an index without records says so.
  *

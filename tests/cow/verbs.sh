@@ -106,7 +106,7 @@ ok "but not where it is" test ! -e "${upper#upperdir=}"
 told=$("$pinfold" diff waits)
 for what in ".envrc (guarded name)" ".idea/workspace.xml (guarded name" "conf/settings.json (guarded name" ".husky/pre-commit (guarded name" \
     "fixture/config (guarded name" "fixture/hooks/ (guarded name" "hg/.vscode/settings.json (guarded name" \
-    ".github -> sub (link in a place" "in -> .git/hooks (link in a place" "tree -> sub (link in a place"; do
+    ".github -> sub (link in place of" "in -> .git/hooks (link in place of" "tree -> sub (link in place of"; do
     ok "told first: $what" says "$(sed '/^Changes:/,$d' <<<"$told")" "$what"
 done
 "$pinfold" apply waits --all >/dev/null 2>&1
