@@ -359,6 +359,7 @@ static int guard_end(struct guard *g)
         (void)names_lock(g, true); /* who is between an act and the judgement that may undo it comes to its end */
     }
     table_lock(s);
+    s->ends = true;
     for (size_t i = 0; i < WORKERS_MAX; i++)
         if (s->pids[i]) /* not waited for yet, so the pid is still ours */
             (void)sys_kill(s->pids[i], SIGKILL);

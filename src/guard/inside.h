@@ -120,6 +120,7 @@ struct shared {
         uint32_t left, dropped;
     } denials, built, looks, inquiries, grants; /* rate limits of frames: DENIAL_BURST, which refill (deny.c) */
     int32_t pids[WORKERS_MAX];
+    bool ends; /* those in `pids` have been killed: who is not in it yet leaves by itself. Under the table's lock */
     _Atomic uint32_t watching; /* entries of `watchers` in use */
     struct watcher watchers[WATCHERS];
     _Atomic uint32_t linked; /* whether there ever was an entry in: */

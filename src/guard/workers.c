@@ -41,18 +41,21 @@ _Noreturn void guard_leave(struct guard *g)
     _exit(0);
 }
 
-/* A child registers itself while it cannot have been waited for, so the list never contains a reused pid. */
-static void note_self(struct shared *s)
+/* A child registers itself while it cannot have been waited for, so the list never contains a reused pid. False: guard_end() has killed
+   those in the list, and would wait for one that comes later for as long as its call blocks. */
+static bool note_self(struct shared *s)
 {
     int32_t pid = sys_getpid();
     table_lock(s);
-    for (size_t i = 0; i < WORKERS_MAX; i++) {
+    const bool late = s->ends;
+    for (size_t i = 0; !late && i < WORKERS_MAX; i++) {
         if (s->pids[i] == 0) {
             s->pids[i] = pid;
             break;
         }
     }
     table_unlock(s);
+    return !late;
 }
 
 static int child_of(struct guard *g, uint32_t most)
@@ -70,9 +73,8 @@ static int child_of(struct guard *g, uint32_t most)
     if (pid != 0)
         return pid < 0 ? (int)pid : 0;
     (void)sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    note_self(s);
     /* the parent died before PR_SET_PDEATHSIG took effect */
-    if (sys_getppid() != g->main_pid)
+    if (!note_self(s) || sys_getppid() != g->main_pid)
         _exit(0);
     g->main = g->leader = false;
     g->names_held = 0;

@@ -322,6 +322,33 @@ static int too_many_fifos(void *ctx)
     return 0; /* the waiting ones end with the box */
 }
 
+/* The box ends 0.1 s after its first call, between the beginning of the worker that waits with it and that worker's entry in the list of
+   those to be killed, if strace holds up getpid(2) and waitid(2) for 0.2 s each. */
+static int ends_meanwhile(void *ctx)
+{
+    (void)ctx;
+    NEED(mkfifo("e", 0600) == 0);
+    if (fork() == 0) {
+        (void)open("e", O_WRONLY);
+        _exit(0);
+    }
+    usleep(100000);
+    return 0;
+}
+
+static int worker_at_the_end(const char *self)
+{
+    const pid_t pid = fork();
+    int status = -1;
+    if (pid == 0) {
+        execlp("strace", "strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=getpid,waitid", "-e",
+               "inject=getpid:delay_enter=200000", "-e", "inject=waitid:delay_enter=200000", "timeout", "-s", "KILL",
+               "10", self, "meanwhile", (char *)NULL);
+        _exit(126);
+    }
+    return waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
 static int killed_waiter(void *ctx)
 {
     (void)ctx;
@@ -528,7 +555,7 @@ static int many_denials(void *ctx)
     (void)ctx;
     for (int i = 0; i < 3000; i++)
         NEED(open(".envrc", O_WRONLY | O_CREAT, 0600) < 0 && errno == EACCES);
-    usleep(300000);
+    usleep(100000);
     NEED(open(".envrc", O_WRONLY | O_CREAT, 0600) < 0);
     return 0;
 }
@@ -667,11 +694,13 @@ static void nobody_asks(void)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct box_result r;
     nobody_asks();
     ws = box_workspace();
+    if (argc > 1 && strcmp(argv[1], "meanwhile") == 0)
+        return run((struct box){0}, ends_meanwhile, &r);
     sockets();
     clean();
     struct {
@@ -687,6 +716,8 @@ int main(void)
                  {"terminal", terminal},
                  {"foreign", foreign},
                  {"umask", umask_threads}};
+    int ended = worker_at_the_end(argv[0]);
+    CHECK(ended == 0, "a worker that is made while the box ends: %d", ended);
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
         uint64_t from = now_ns();
         if (getenv("GUARD_VERBOSE"))
