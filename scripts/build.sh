@@ -119,6 +119,7 @@ for what in "${@:-product}"; do
         if [ -z "${CC_LD-}" ] && command -v ld.gold >/dev/null; then linker=gold; fi
         # shellcheck disable=SC2086 # a word or none
         CC=${compiler:-cc} CC_LD=$linker setup build-asan -Dtests=true -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=0 $quick
+        ninja -C build-asan build.ninja # in an older directory: targets that are new
         # shellcheck disable=SC2046 # a list of words
         ninja -C build-asan $(scripts/targets.py build-asan unit golden fuzz)
         ;;
@@ -128,6 +129,7 @@ for what in "${@:-product}"; do
         if [ -z "$compiler" ] && command -v clang >/dev/null; then compiler=clang; fi
         # shellcheck disable=SC2086 # a word or none
         CC=${compiler:-cc} setup build-faults -Dtests=true -Dfaults=true -Doptimization=0 $quick
+        ninja -C build-faults build.ninja
         # shellcheck disable=SC2046 # a list of words
         ninja -C build-faults pinfold pinfold-init $(scripts/targets.py build-faults fault)
         ;;
