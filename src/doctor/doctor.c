@@ -264,7 +264,7 @@ static void check_box(struct doctor_report *r)
     if (try_box(r->mem, &us, &lost, &how, &e) < 0) {
         r->untried = !how;
         const char *const what = !how   ? "no box could be tried"
-                                 : *how ? "a default box starts, and is of no use"
+                                 : *how ? "a default box starts, but cannot be used"
                                         : "a default box does not start";
         check(r, CHECK_NO, "box", arena_printf(r->mem, "%s: %s", what, e.text), NULL);
         return;

@@ -1,7 +1,8 @@
 /*
- * Where the caller's variables move what built-in rules hide, and the caches that they make writable. A rule names the default place, such as ~/.kube; with
- * KUBECONFIG, GNUPGHOME or XDG_CONFIG_HOME the same secrets lie elsewhere, and are hidden there, too. Variables only add
- * places: the default ones stay hidden, for a program that was started without the variable uses them.
+ * Where the caller's variables move what built-in rules hide, and the caches that they make writable. A rule names the
+ * default place, such as ~/.kube; with KUBECONFIG, GNUPGHOME or XDG_CONFIG_HOME the same secrets lie elsewhere, and are
+ * hidden there, too. Variables only add places: the default ones stay hidden, for a program that was started without the
+ * variable uses them.
  */
 #include "policy/merge.h"
 
@@ -11,8 +12,8 @@
 /* `usual` is below the home. `added`: what the program appends to the variable's value. A list is separated by colons. */
 static const struct {
     char name[32], usual[56], added[16];
-    bool list,
-        cache; /* cache: what programs write there is also there in a box that keeps it to itself (files.cache) */
+    bool list;
+    bool cache; /* programs write there, also in a box, which keeps it to itself (files.cache) */
 } variables[] = {
     /* XDG Base Directory Specification */
     {"XDG_CONFIG_HOME", ".config", "", false},
@@ -84,7 +85,7 @@ static const struct {
     {"CCACHE_DIR", ".ccache", "", false, true},
 };
 
-enum { VARIABLES = sizeof variables / sizeof *variables, LIST_MAX = 32 };
+enum { VARIABLES = sizeof variables / sizeof *variables, LIST_MAX = 33 };
 
 /* A value that names nothing of the caller's: unset, or thrown away as by PSQL_HISTORY=/dev/null. */
 static bool names_a_place(const char *path)
@@ -115,7 +116,10 @@ int moved_find(struct merge *m)
     struct arena *mem = m->p->mem;
     if (!w->variable || !w->home || w->home[0] != '/')
         return 0;
-    m->moved = arena_zero(m->scratch, (VARIABLES + LIST_MAX) * sizeof *m->moved);
+    size_t room = 0;
+    for (size_t i = 0; i < VARIABLES; i++)
+        room += variables[i].list ? LIST_MAX : 1;
+    m->moved = arena_zero(m->scratch, room * sizeof *m->moved);
     for (size_t i = 0; m->moved && i < VARIABLES; i++) {
         const char *value = w->variable(w->ctx, variables[i].name);
         if (!value || !*value)
@@ -127,8 +131,8 @@ int moved_find(struct merge *m)
         size_t n = 0;
         for (const char *from = value; usual && from; n++) {
             const char *end = variables[i].list ? strchr(from, ':') : NULL;
-            if (n > LIST_MAX)
-                return err_say(m->e, ERR_POLICY, "%s names more than %d files: pinfold cannot hide them all",
+            if (n == LIST_MAX)
+                return err_say(m->e, ERR_POLICY, "%s names more than %d places; leave some of them out",
                                variables[i].name, LIST_MAX);
             if (!note_moved(m, usual, end ? (struct str){from, (size_t)(end - from)} : str_of(from), i))
                 break;

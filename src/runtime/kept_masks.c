@@ -310,19 +310,14 @@ void kept_lacks(struct runner *r)
 /* Frames of what follows are small, and so many at most: the helper's stack lies beside pid 1's memory. */
 enum { DEEPEST = 16, ENTRIES = 512 };
 
-static int remove_tree(int at, const char *name, unsigned depth)
+static int remove_tree(int at, const char *name, unsigned depth);
+
+/* All that is in this directory. */
+static int remove_entries(int dir, unsigned depth)
 {
     _Alignas(8) char room[ENTRIES];
     const struct sys_dirent *d;
-    int e = sys_unlinkat(at, name, AT_REMOVEDIR);
-    if (e == -ENOTDIR)
-        return sys_unlinkat(at, name, 0);
-    if (e != -ENOTEMPTY && e != -EEXIST)
-        return e;
-    if (depth > DEEPEST)
-        return -ELOOP;
-    own_fd int dir = sys_openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    e = dir < 0 ? dir : 0;
+    int e = depth > DEEPEST ? -ELOOP : 0;
     for (bool any = true; e == 0 && any;) { /* from the start again: removing moves entries */
         struct sys_entries all = {.dir = dir, .room = room, .bytes = sizeof room};
         any = false;
@@ -333,6 +328,18 @@ static int remove_tree(int at, const char *name, unsigned depth)
         if (e == 0)
             e = all.no < 0 ? all.no : sys_lseek(dir, 0, SEEK_SET) < 0 ? -EIO : 0;
     }
+    return e;
+}
+
+static int remove_tree(int at, const char *name, unsigned depth)
+{
+    int e = sys_unlinkat(at, name, AT_REMOVEDIR);
+    if (e == -ENOTDIR)
+        return sys_unlinkat(at, name, 0);
+    if (e != -ENOTEMPTY && e != -EEXIST)
+        return e;
+    own_fd int dir = sys_openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    e = dir < 0 ? dir : remove_entries(dir, depth);
     return e < 0 ? e : sys_unlinkat(at, name, AT_REMOVEDIR);
 }
 
@@ -491,15 +498,19 @@ static int copy_all(struct kept_copy *c, int own_root)
     return e < 0 ? e : write_index(c);
 }
 
-/* Removes what no box uses. -EAGAIN: one does, or that cannot be known. */
+/* Removes what no box uses. -EAGAIN: one does, or that cannot be known. Not by its name, which another start may have given to layers of
+   its own meanwhile, that a box uses: then they would go that are in use. */
 static int remove_unused(int masks, const char *name)
 {
     own_fd int dir = sys_openat(masks, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     own_fd int index = dir < 0 ? dir : sys_openat(dir, "index", O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
     int e = dir < 0 ? dir : index < 0 ? -EAGAIN : sys_flock(index, LOCK_ALONE);
     if (e == 0)
-        e = sys_fchmodat(masks, name, 0700);
-    return e < 0 ? e : remove_tree(masks, name, 0);
+        e = sys_fchmodat(dir, ".", 0700);
+    own_fd int all = e < 0 ? e : sys_openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (e == 0)
+        e = all < 0 ? all : remove_entries(all, 0);
+    return e < 0 ? e : sys_unlinkat(masks, name, AT_REMOVEDIR);
 }
 
 /* Frees the name of these layers. */
@@ -524,6 +535,13 @@ static bool is_abandoned(const char *name)
     return sys_kill((int)pid, 0) == -ESRCH;
 }
 
+/* One that is empty was emptied while another start gave it this name. */
+static void forget(int masks, const char *name)
+{
+    if (remove_unused(masks, name) == -EAGAIN)
+        (void)sys_unlinkat(masks, name, AT_REMOVEDIR);
+}
+
 /* These are only kept for speed: when there are too many, all go that no box uses. */
 static void forget_many(int masks)
 {
@@ -538,7 +556,7 @@ static void forget_many(int masks)
             if (is_abandoned(d->name))
                 (void)remove_tree(masks, d->name, 0);
             else if (str_starts(str_of(d->name), STR(OLD)) || (d->name[0] != '.' && pass == 1))
-                (void)remove_unused(masks, d->name);
+                forget(masks, d->name);
         }
         if (n <= KEEP_AT_MOST)
             return;

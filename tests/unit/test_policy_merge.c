@@ -528,6 +528,42 @@ static bool is_cache(const struct policy *p, const char *path)
     return r && r->access == PATH_CACHE && same(r->path, path);
 }
 
+/* Every variable that is asked for: a place, and of lists as many as are allowed. */
+static const char *everything_elsewhere(void *ctx, const char *name)
+{
+    static char text[64][1024];
+    static unsigned n;
+    char *to = text[n++ % 64];
+    const unsigned *most = ctx;
+    size_t at = 0;
+    const bool list = same(name, "KUBECONFIG") || same(name, "GOPATH");
+    for (unsigned i = 0; i < (list ? *most : 1); i++)
+        at += (size_t)snprintf(to + at, sizeof text[0] - at, "%s/%.16s%u", i ? ":" : "", name, i);
+    return to;
+}
+
+static void every_variable_may_be_set(void **state)
+{
+    (void)state;
+    unsigned most = 33;
+    struct policy_world w = {.home = "/home/u", .cwd = "/home/u/p", .variable = everything_elsewhere, .ctx = &most};
+    struct policy *p = NULL;
+    struct err e;
+    assert_int_equal(build_in(&w, NULL, NULL, &p, &e), 0);
+    static const char *const hidden[] = {"/KUBECONFIG0", "/KUBECONFIG32", "/GNUPGHOME0", "/CODEX_HOME0"};
+    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
+        if (!hides(p, hidden[i]))
+            fail_msg("%s is not hidden", hidden[i]);
+    static const char *const made[] = {"/GOPATH0/pkg", "/GOPATH32/pkg", "/GOCACHE0", "/CCACHE_DIR0"};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        if (!is_cache(p, made[i]))
+            fail_msg("%s is no cache", made[i]);
+    policy_free(p);
+    most++;
+    assert_true(build_in(&w, NULL, NULL, &p, &e) < 0);
+    assert_string_equal(e.text, "KUBECONFIG names more than 33 places; leave some of them out");
+}
+
 /* Caches that the caller's variables keep elsewhere are the box's own there, too, but nothing else becomes one. */
 static void moved_caches_are_caches(void **state)
 {
@@ -786,6 +822,7 @@ int main(void)
                                        cmocka_unit_test(moved_places_are_own_too),
                                        cmocka_unit_test(moved_secrets_are_hidden),
                                        cmocka_unit_test(moved_caches_are_caches),
+                                       cmocka_unit_test(every_variable_may_be_set),
                                        cmocka_unit_test(profiles_are_chosen_from_above),
                                        cmocka_unit_test(files_extend_files),
                                        cmocka_unit_test(guarded_names_add_up_and_can_be_allowed),
