@@ -23,6 +23,7 @@
 #include "agents/agents.h"
 #include "agents/confine.h"
 #include "base/fd.h"
+#include "base/hash.h"
 #include "sys/process.h"
 #include "sys/remove.h"
 #include "sys/socket.h"
@@ -92,23 +93,15 @@ static int directory(int dir, const char *name)
 
 /* ---- bring ---- */
 
-static uint64_t mixed(uint64_t h, const char *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)p[i]) *
-            1099511628211u; /* FNV-1a: of two that are alike one is told a second time, or not at all */
-    return h;
-}
-
 /* Whether this text of the host's is the first for which the box's version stays: each is told once. Kept among the copies, which no box reaches. */
 static bool is_news(const struct layer_work *w, int box, const char *name, const struct text *shown)
 {
     char note[32], now[17];
     struct stat st;
-    uint64_t h = mixed(14695981039346656037u, name, strlen(name) + 1);
-    h = fstat(box, &st) == 0 ? mixed(h, (const char *)&st.st_ino, sizeof st.st_ino) : h;
+    uint64_t h = hash64(HASH64, name, strlen(name) + 1);
+    h = fstat(box, &st) == 0 ? hash64(h, (const char *)&st.st_ino, sizeof st.st_ino) : h;
     snprintf(note, sizeof note, ".told-%016llx", (unsigned long long)h);
-    snprintf(now, sizeof now, "%016llx", (unsigned long long)mixed(h, shown->p, shown->n));
+    snprintf(now, sizeof now, "%016llx", (unsigned long long)hash64(h, shown->p, shown->n));
     auto_text struct text before = text_of(w->told, note);
     if (before.there && before.n == sizeof now - 1 && memcmp(before.p, now, before.n) == 0)
         return false;

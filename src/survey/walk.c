@@ -4,6 +4,7 @@
  * /proc is not needed. A thousand paths below one directory cost a thousand statx calls and no more, and fewer if many of
  * them do not exist (listing.h).
  */
+#include "base/hash.h"
 #include "survey/walk.h"
 #include "survey/listing.h"
 #include "survey/written.h"
@@ -23,9 +24,7 @@
 
 static uint32_t hash_of(const struct survey_node *parent, struct str name)
 {
-    uint64_t h = (uintptr_t)parent * 0x9e3779b97f4a7c15u;
-    for (size_t i = 0; i < name.n; i++)
-        h = (h ^ (unsigned char)name.p[i]) * 0x100000001b3u;
+    uint64_t h = hash64((uintptr_t)parent * 0x9e3779b97f4a7c15u, name.p, name.n);
     return (uint32_t)(h ^ h >> 29);
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/str.h"
 #include "sys/file.h"
 #include "user/own_dirs.h"
@@ -26,15 +27,12 @@ static void by_object(char to[ROOM], const char *memory, const struct written_id
              (unsigned long long)id->born);
 }
 
-/* FNV-1a with two seeds. A collision only makes more directories count. */
+/* A collision only makes more directories count. */
 static void by_path(char to[ROOM], const char *memory, const char *path)
 {
-    uint64_t a = 14695981039346656037u, b = 0x9ae16a3b2f90404fu;
-    for (const unsigned char *p = (const unsigned char *)path; *p; p++) {
-        a = (a ^ *p) * 1099511628211u;
-        b = (b ^ *p) * 1099511628211u + (b >> 29);
-    }
-    snprintf(to, ROOM, "%s/p-%016llx%016llx", memory, (unsigned long long)a, (unsigned long long)b);
+    uint64_t h[2];
+    hash128(path, strlen(path), h);
+    snprintf(to, ROOM, "%s/p-%016llx%016llx", memory, (unsigned long long)h[0], (unsigned long long)h[1]);
 }
 
 static bool is_text(const char *entry, const char *text)

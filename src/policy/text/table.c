@@ -1,12 +1,12 @@
 /* A hash table from text to number, with salts for several tables in one. */
 #include "policy/text/table.h"
 
-/* FNV-1a, 32 bits. Texts come from the user's own files, and MAX_POLICY_RULES bounds what a hostile one can do. */
+#include "base/hash.h"
+
+/* Texts come from the user's own files, and MAX_POLICY_RULES bounds what a hostile one can do. */
 static uint32_t hash_of(uint32_t salt, struct str s)
 {
-    uint32_t h = 2166136261u ^ salt;
-    for (size_t i = 0; i < s.n; i++)
-        h = (h ^ (unsigned char)s.p[i]) * 16777619u;
+    uint32_t h = hash32(HASH32 ^ salt, s.p, s.n);
     h ^= h >> 15;
     return h ? h : 1;
 }

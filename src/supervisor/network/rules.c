@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/hash.h"
 #include "supervisor/network/live.h"
 #include "policy/set.h"
 #include "sys/fd.h"
@@ -35,12 +36,8 @@ void network_target(const struct egress_event *v, char *ret, size_t n)
 
 static uint32_t hash_of(const struct host_rule *r)
 {
-    const unsigned char *p = (const unsigned char *)r->name;
-    uint32_t h = 2166136261u ^ (uint32_t)(r->verb | r->match << 8 | r->prefix << 16);
-    for (size_t i = 0; i < sizeof r->net.b; i++)
-        h = (h ^ r->net.b[i]) * 16777619u;
-    for (; *p; p++)
-        h = (h ^ *p) * 16777619u;
+    uint32_t h = hash32(HASH32 ^ (uint32_t)(r->verb | r->match << 8 | r->prefix << 16), r->net.b, sizeof r->net.b);
+    h = hash32(h, r->name, strlen(r->name));
     return h ^ (uint32_t)(r->low << 16 | r->high);
 }
 
