@@ -26,6 +26,12 @@ static int take_places(const struct definition_reading *r, const struct node *n,
     return no;
 }
 
+static int take_program_places(const struct definition_reading *r, const struct node *n, const char ***ret)
+{
+    int no = take_places(r, n, ret);
+    return no < 0 ? no : agent_take_patterns(r, n, *ret);
+}
+
 /* One component: the name of a file or directory, or of a table. */
 static int take_name(const struct definition_reading *r, const struct node *n, const char **ret)
 {
@@ -352,7 +358,7 @@ static int take_start(const struct definition_reading *r, const struct node *n, 
         else if (str_is(key->text, "own_options"))
             no = agent_take_list(r, value, &s->own_options);
         else if (str_is(key->text, "places"))
-            no = take_places(r, value, &s->places);
+            no = take_program_places(r, value, &s->places);
         else if (str_is(key->text, "login"))
             no = agent_take_list(r, value, &s->login);
         else if (str_is(key->text, "login_port"))

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "match/glob.h"
+
 int agent_wrong(const struct definition_reading *r, const struct node *at, const char *what)
 {
     return place_say(r->e, ERR_POLICY, r->file, at->line, at->column, "%s", what);
@@ -46,6 +48,20 @@ int agent_take_list(const struct definition_reading *r, const struct node *n, co
             return no;
     }
     *ret = list;
+    return 0;
+}
+
+int agent_take_patterns(const struct definition_reading *r, const struct node *n, const char **list)
+{
+    for (size_t i = 0; i < n->n; i++) {
+        struct str rest = str_of(list[i]);
+        while (rest.n) {
+            const char *wrong = glob_wrong(str_until(&rest, '/'));
+            if (wrong)
+                return place_say(r->e, ERR_POLICY, r->file, n->items[i].line, n->items[i].column, "'%s' %s", list[i],
+                                 wrong);
+        }
+    }
     return 0;
 }
 

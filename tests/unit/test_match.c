@@ -95,6 +95,28 @@ static void patterns_mean_one_thing(void **state)
     }
 }
 
+/* A line is no name: '/' is a character as others. */
+static void patterns_of_lines(void **state)
+{
+    static const struct {
+        const char *pattern, *line;
+        bool fits;
+    } lines[] = {{"*", "files.rw: ~/a/b", true},        {"files.*: *secret*", "files.ro: /x/secret/y", true},
+                 {"a?b", "a/b", true},                  {"a[!x]b", "a/b", true},
+                 {"a[+-9]b", "a/b", true},              {"a[/]b", "a/b", true},
+                 {"~/x/*", "~/x/y/z", true},            {"~/x/*", "~/y", false},
+                 {"a/b", "a/B", false},                 {"net.allow: *.x:*", "net.allow: a.b.x:443", true},
+                 {"~/a\\[b]", "~/a[b]", true},          {"a*", "", false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct str pattern = str_of(lines[i].pattern), line = str_of(lines[i].line);
+        if (glob_wrong_line(pattern) || glob_match(pattern, line, GLOB_LINE) != lines[i].fits)
+            fail_msg("'%s' on '%s'", pattern.p, line.p);
+    }
+    assert_non_null(glob_wrong_line(STR("a[/")));
+    assert_false(glob_match(STR("a[/"), STR("a[/"), GLOB_LINE));
+}
+
 static void what_is_no_pattern_says_why(void **state)
 {
     static const char *const said[][2] = {{"a[", "without a ']'; write \\["},
@@ -552,7 +574,8 @@ int main(void)
                                        cmocka_unit_test(sockets_are_lines_of_words),
                                        cmocka_unit_test(paths_of_processes_have_numbers),
                                        cmocka_unit_test(patterns_mean_one_thing),
-                                       cmocka_unit_test(what_is_no_pattern_says_why),
+                                       cmocka_unit_test(patterns_of_lines),
+        cmocka_unit_test(what_is_no_pattern_says_why),
                                        cmocka_unit_test(what_is_literal_stays_so),
                                        cmocka_unit_test(patterns_match_as_the_reference_does),
                                        cmocka_unit_test(names_fit_one_after_the_other),
