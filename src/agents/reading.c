@@ -1,4 +1,7 @@
-/* What the parts of reading a definition share: texts, lists, and where something is wrong. */
+/*
+ * What the parts of reading a definition share: texts, lists, and where something is wrong. define.c reads the whole,
+ * renew.c the part about logins; an error has file, line and column.
+ */
 #include "agents/reading.h"
 
 #include <errno.h>

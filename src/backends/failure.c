@@ -1,4 +1,7 @@
-/* Error messages for the two numbers that the builder and pid 1 report. */
+/*
+ * Error messages for the two numbers that the builder and pid 1 report: the step and its errno. The words are found
+ * here, where the plan is, with what is known of this machine and would help.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

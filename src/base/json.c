@@ -1,4 +1,7 @@
-/* Writes JSON into a buffer, compact or indented, and checks and cleans UTF-8 text. */
+/*
+ * Writes JSON into a buffer, compact or indented, and checks and cleans UTF-8 text. What pinfold reads as JSON is
+ * read by policy/text/ and jansson; nothing here parses.
+ */
 #include "base/json.h"
 
 #include <inttypes.h>

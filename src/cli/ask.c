@@ -1,4 +1,8 @@
-/* Parses the command line: the subcommand, its own options and those of the policy. Prints errors of usage. */
+/*
+ * Parses the command line: the subcommand, its own options and those of the policy. Prints errors of usage. The
+ * options are rows of tables (cli/table.c, policy/text/keys.h by pinfold_option_at()); there is no parser of one
+ * option.
+ */
 #include "cli/cli.h"
 
 #include <errno.h>

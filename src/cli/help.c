@@ -1,4 +1,7 @@
-/* Prints help for all subcommands and for one of them, from the option tables. */
+/*
+ * Prints help for all subcommands and for one of them, from the option tables. The completions of shells and the
+ * manual's list of options are compared with the same tables.
+ */
 #include <stdio.h>
 #include <string.h>
 

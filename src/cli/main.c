@@ -1,4 +1,7 @@
-/* Entry point: makes sure that descriptors 0 to 2 are open, finds the subcommand and runs it. */
+/*
+ * Entry point: makes sure that descriptors 0 to 2 are open, finds the subcommand and runs it. Under the names srt and
+ * agent-shell, and for what pinfold starts itself, it hands over to other parts before that.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,7 @@
-/* The program's side of the shared library: reads one request, calls the function of that name, and answers. */
+/*
+ * The program's side of the shared library: reads one request, calls the function of that name, and answers. The
+ * library starts it for each request, because only a static program can start boxes from a process with threads.
+ */
 #include "client/server.h"
 
 #include <fcntl.h>

@@ -1,4 +1,7 @@
-/* `pinfold doctor`: checks of this machine, engines and guarantees, and the report as text or JSON. */
+/*
+ * `pinfold doctor`: checks of this machine, engines and guarantees, and the report as text or JSON. It asks the
+ * probes that a run asks, so that it never says yes where a run says no.
+ */
 #include "doctor/doctor.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
-/* Commands of a push: "OLD NEW REF", the first one followed by NUL and capabilities. */
+/* Commands of a push: "OLD NEW REF", the first one followed by NUL and capabilities.
+   Pure: what a push from a box may do is judged by them alone (project/push/). */
 #include "git/gitpush.h"
 
 #include <errno.h>

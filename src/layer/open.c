@@ -1,4 +1,7 @@
-/* Finds and opens layers in the state directory, and reads their records, by the clock as it goes now. */
+/*
+ * Finds and opens layers in the state directory, and reads their records, by the clock as it goes now. Times in a
+ * record are compared with those of files, so a clock that was set meanwhile is made up for.
+ */
 #include <jansson.h>
 
 #include <errno.h>

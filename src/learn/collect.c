@@ -1,4 +1,7 @@
-/* From a pass's refusals to the rules that would have allowed them: pinfold_why() says the option, and has tried it. */
+/*
+ * From a pass's refusals to the rules that would have allowed them: pinfold_why() says the option, and has tried it.
+ * What no option allows is kept with its reason, for the end.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

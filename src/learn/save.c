@@ -1,4 +1,7 @@
-/* Reads the project's policy before the passes, and writes it after them: completely or not at all, checked, and trusted. */
+/*
+ * Reads the project's policy before the passes, and writes it after them: completely or not at all, checked, and
+ * trusted. The file may be another's meanwhile: what changed since it was read is not overwritten.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,7 @@
-/* Digests by which plans and policies are compared: SHA-256 (FIPS 180-4), from libmd. */
+/*
+ * Digests by which plans and policies are compared: SHA-256 (FIPS 180-4), from libmd. What is in one is listed here,
+ * since two sessions are of one policy if it is equal.
+ */
 #include "plan/make.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Finds facts: by binary search for a single query, by hash for planning, which looks up every rule. */
+/*
+ * Finds facts: by binary search for a single query, by hash for planning, which looks up every rule. A path that was
+ * not asked about before planning has no facts; that is a mistake of the survey's.
+ */
 #include "base/hash.h"
 #include "plan/make.h"
 

@@ -1,4 +1,7 @@
-/* plan_make(): runs the stages of this folder in order. */
+/*
+ * plan_make(): runs the stages of this folder in order. Policy and facts in, a plan out; nothing of the machine is
+ * looked at here.
+ */
 #include "plan/make.h"
 
 #include <linux/sched.h>

@@ -1,4 +1,7 @@
-/* Translates Windows paths to Linux ones and back. */
+/*
+ * Translates Windows paths to Linux ones and back, as WSL mounts drives. Pure; what Windows would read as a device or
+ * another name is refused.
+ */
 #include "plan/windows.h"
 
 #include "match/path.h"

@@ -1,4 +1,7 @@
-/* Sorts the arrays of a merged policy. */
+/*
+ * Sorts the arrays of a merged policy. Equal policies are equal arrays then, and a rule is found by bisection;
+ * origins tell which statement came first.
+ */
 #include "policy/merge.h"
 
 /*

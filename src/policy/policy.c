@@ -1,4 +1,7 @@
-/* Queries to a finished policy: origins of rules, and the access that a path has. */
+/*
+ * Queries to a finished policy: origins of rules, and the access that a path has. It is immutable by then; merge.c
+ * has made it.
+ */
 #include "policy/policy.h"
 
 #include <stdio.h>

@@ -1,4 +1,7 @@
-/* Reads the proxy variables of the caller's environment and chooses the proxy for a host. */
+/*
+ * Reads the proxy variables of the caller's environment and chooses the proxy for a host. What curl, Go and Python
+ * agree on: lower-case names first; a password in a value stays out of messages.
+ */
 #include "policy/proxy.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Copies a guard's rules with their texts: see guard_image.h. */
+/*
+ * Copies a guard's rules with their texts: see guard_image.h. A pinfold in the box gets such a copy, and plans its
+ * inner box by it.
+ */
 #include "protocol/guard_image.h"
 
 #include <string.h>

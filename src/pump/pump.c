@@ -1,4 +1,7 @@
-/* Moves bytes between descriptors and the multiplexed connection to a virtual machine. */
+/*
+ * Moves bytes between descriptors and the multiplexed connection to a virtual machine. Both ends run this:
+ * vm_bridge.c outside, init/guest.c inside.
+ */
 #include "pump/pump.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Collects the layers of a policy (profile, files, settings, flags), with trust and ownership checked, and builds it. */
+/*
+ * Collects the layers of a policy (profile, files, settings, flags), with trust and ownership checked, and builds it.
+ * policy/ only knows texts; which files these are, and whose, is found out here.
+ */
 #include "run/load.h"
 
 #include <errno.h>

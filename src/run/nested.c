@@ -1,4 +1,7 @@
-/* Detects whether this process runs inside a box, and says what a nested box needs. */
+/*
+ * Detects whether this process runs inside a box, and says what a nested box needs. By a variable that boxes have; a
+ * guard of the box around this one answers whatever the environment says.
+ */
 #include "run/nested.h"
 
 #include <fcntl.h>

@@ -1,4 +1,7 @@
-/* Checks, grants and revokes trust in a project's policy. */
+/*
+ * Checks, grants and revokes trust in a project's policy. A record holds the digest of exactly that content; a
+ * changed file is not trusted any more.
+ */
 #include "run/trust.h"
 
 #include <fcntl.h>

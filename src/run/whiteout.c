@@ -1,4 +1,7 @@
-/* Creates whiteouts in a private layer, so that hidden names never become visible. */
+/*
+ * Creates whiteouts in a private layer, so that hidden names never become visible. They are made before the box
+ * begins, by descriptor, in what an earlier box may have written.
+ */
 #include "run/whiteout.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Translates this machine's paths in directories and variables into the box's, with the session's table of mounts. */
+/*
+ * Translates this machine's paths in directories and variables into the box's, with the session's table of mounts.
+ * For boxes of images, whose workspace lies elsewhere than on the host.
+ */
 #include "session/inside.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Reads and writes a session's record and decides whether its owner is still alive. */
+/*
+ * Reads and writes a session's record and decides whether its owner is still alive. Lines of a key and a value; keys
+ * that this version does not know are passed over.
+ */
 #include "session/record.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Reads the JSON that a session daemon answers with (jansson) and writes it on as values. */
+/*
+ * Reads the JSON that a session daemon answers with (jansson) and writes it on as values. The daemon may be of
+ * another version, so members that are missing or new are no errors.
+ */
 #include <errno.h>
 #include <jansson.h>
 

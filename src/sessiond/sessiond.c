@@ -1,4 +1,7 @@
-/* The session daemon's life: starts the box, listens, handles events until the box or the daemon ends. */
+/*
+ * The session daemon's life: starts the box, listens, handles events until the box or the daemon ends. One process,
+ * one loop (supervisor/loop.c), whose callbacks are here.
+ */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>

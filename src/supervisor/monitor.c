@@ -1,4 +1,7 @@
-/* What a monitored box was refused without a verdict of the guard's: frames -> denials, once the caller has found the rule. */
+/*
+ * What a monitored box was refused without a verdict of the guard's: frames -> denials, once the caller has found the
+ * rule. They come by the guard's report and change nothing about the box.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

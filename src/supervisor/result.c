@@ -1,4 +1,7 @@
-/* The result as JSON, the same schema for every way of running a command, and the exit status. */
+/*
+ * The result as JSON, the same schema for every way of running a command, and the exit status. Its members are an
+ * interface: new ones may come, none may go.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,4 +1,7 @@
-/* The lifecycle of a box and its command, from start to result. */
+/*
+ * The lifecycle of a box and its command, from start to result. Run, session and exec all go through it; what differs
+ * is in struct run_spec.
+ */
 #include "supervisor/run.h"
 
 #include <errno.h>

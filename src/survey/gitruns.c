@@ -1,4 +1,7 @@
-/* The keys that git-config(1) of git 2.51 and the manuals of git-lfs describe with "command", "program" or "script". */
+/*
+ * Which keys of git's configuration name programs: those that git-config(1) of git 2.51 and the manuals of git-lfs
+ * describe with "command", "program" or "script". gitlook.c looks for them in the host's configuration.
+ */
 #include "survey/gitruns.h"
 
 /* ---- keys ---- */

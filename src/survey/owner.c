@@ -1,4 +1,7 @@
-/* Identifies owners across pid reuse and reboots: boot, machine, process start time, and this instance's id. */
+/*
+ * Identifies owners across pid reuse and reboots: boot, machine, process start time, and this instance's id. Records
+ * and labels of containers carry it, so that what a dead owner left can be told from what another one uses.
+ */
 #include "survey/owner.h"
 
 #include <errno.h>

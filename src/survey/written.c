@@ -1,4 +1,7 @@
-/* Records which directories boxes could write, and refuses paths that cross a symbolic link in one of them. */
+/*
+ * Records which directories boxes could write, and refuses paths that cross a symbolic link in one of them. The
+ * record is links in the state directory, by object and by path, which are made without a lock.
+ */
 #include "survey/written.h"
 
 #include <dirent.h>

@@ -1,4 +1,7 @@
-/* A dialogue at the terminal: shows a question, reads keys and restores the terminal's settings. */
+/*
+ * A dialogue at the terminal: shows a question, reads keys and restores the terminal's settings. Several pinfolds may
+ * share a terminal: one asks at a time, and only in the foreground.
+ */
 #include "user/dialogue.h"
 
 #include <errno.h>

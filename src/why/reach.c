@@ -1,4 +1,7 @@
-/* Connections, Unix sockets and signals: by the rules that the egress proxy, the guard and the namespaces apply. */
+/*
+ * Connections, Unix sockets and signals: by the rules that the egress proxy, the guard and the namespaces apply. It
+ * asks the functions that they ask, and opens nothing.
+ */
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>

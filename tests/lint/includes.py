@@ -130,4 +130,5 @@ def cycles(graph):
     return found
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,4 +1,6 @@
-/* Unit tests of base/: slices, buffers with ceilings, arenas, errors, JSON. */
+/*
+ * base/: slices, buffers with ceilings, arenas, errors, JSON. Each at its ceiling and one beyond.
+ */
 #include "unit.h"
 #include "base/arena.h"
 #include "base/buf.h"

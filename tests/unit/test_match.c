@@ -1,4 +1,6 @@
-/* src/match: what patterns, addresses, ports and paths mean, one by one and against a slow reference. */
+/*
+ * match/: what patterns, addresses, ports and paths mean. One by one, and against a slow reference.
+ */
 #include "unit.h"
 
 #include <errno.h>
@@ -101,12 +103,12 @@ static void patterns_of_lines(void **state)
     static const struct {
         const char *pattern, *line;
         bool fits;
-    } lines[] = {{"*", "files.rw: ~/a/b", true},        {"files.*: *secret*", "files.ro: /x/secret/y", true},
-                 {"a?b", "a/b", true},                  {"a[!x]b", "a/b", true},
-                 {"a[+-9]b", "a/b", true},              {"a[/]b", "a/b", true},
-                 {"~/x/*", "~/x/y/z", true},            {"~/x/*", "~/y", false},
-                 {"a/b", "a/B", false},                 {"net.allow: *.x:*", "net.allow: a.b.x:443", true},
-                 {"~/a\\[b]", "~/a[b]", true},          {"a*", "", false}};
+    } lines[] = {{"*", "files.rw: ~/a/b", true}, {"files.*: *secret*", "files.ro: /x/secret/y", true},
+                 {"a?b", "a/b", true},           {"a[!x]b", "a/b", true},
+                 {"a[+-9]b", "a/b", true},       {"a[/]b", "a/b", true},
+                 {"~/x/*", "~/x/y/z", true},     {"~/x/*", "~/y", false},
+                 {"a/b", "a/B", false},          {"net.allow: *.x:*", "net.allow: a.b.x:443", true},
+                 {"~/a\\[b]", "~/a[b]", true},   {"a*", "", false}};
     (void)state;
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         struct str pattern = str_of(lines[i].pattern), line = str_of(lines[i].line);
@@ -575,7 +577,7 @@ int main(void)
                                        cmocka_unit_test(paths_of_processes_have_numbers),
                                        cmocka_unit_test(patterns_mean_one_thing),
                                        cmocka_unit_test(patterns_of_lines),
-        cmocka_unit_test(what_is_no_pattern_says_why),
+                                       cmocka_unit_test(what_is_no_pattern_says_why),
                                        cmocka_unit_test(what_is_literal_stays_so),
                                        cmocka_unit_test(patterns_match_as_the_reference_does),
                                        cmocka_unit_test(names_fit_one_after_the_other),

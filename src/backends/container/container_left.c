@@ -1,4 +1,7 @@
-/* Finds and removes containers and volumes that dead boxes left behind, and remembers which daemons were used. */
+/*
+ * Finds and removes containers and volumes that dead boxes left behind, and remembers which daemons were used. A box
+ * that was killed cannot clean up, and the daemon, which could, does not know that it is dead.
+ */
 #include "backends/container/container_left.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
-/* Fake IPs: addresses in a private range that the resolver returns for names, and the lookup of their names. */
+/* Fake IPs: addresses in a private range that the resolver returns for names, and the lookup of their names.
+   A connection to one is thus known by name, whatever its port and protocol. */
 #include <stdlib.h>
 #include "base/hash.h"
 #include "egress/conn.h"

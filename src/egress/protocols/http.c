@@ -1,4 +1,5 @@
-/* Parses HTTP/1: request heads, their framing, and the guess whether unknown data could be a request. */
+/* Parses HTTP/1: request heads, their framing, and the guess whether unknown data could be a request.
+   What two servers could read differently is refused. */
 #include "egress/protocols/proto.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
-/* Which names below .git belong to the unit, and which names a ref of a layer may have. */
+/*
+ * Which names below .git belong to the unit, and which names a ref of a layer may have. Pure. The unit lands together
+ * or not at all; everything else below .git is named path by path.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,7 @@
-/* Writes values of the library's answers as JSON, without what a model may not know. */
+/*
+ * Writes values of the library's answers as JSON, without what a model may not know. The caller lists the members to
+ * leave out, such as the place of a rule.
+ */
 #include <jansson.h>
 
 #include "mcp/protocol/answer.h"

@@ -1,4 +1,7 @@
-/* The methods of the protocol that a client may call. */
+/*
+ * The methods of the protocol that a client may call, by a table of names. What takes time is handed to a worker, so
+ * that the server always answers.
+ */
 #include "base/hash.h"
 #include "mcp/protocol/peer.h"
 

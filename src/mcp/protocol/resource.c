@@ -1,4 +1,7 @@
-/* URIs of resources, read and written. */
+/*
+ * URIs of resources, read and written. A session's name and a path are encoded, so that each resource has one URI
+ * alone.
+ */
 #include "mcp/protocol/resource.h"
 
 #include <stdlib.h>

@@ -1,4 +1,6 @@
-/* file: URIs of a client's directories. */
+/*
+ * file: URIs of a client's directories, as paths. One that is of another host, or is not encoded well, is none.
+ */
 #include "mcp/protocol/roots.h"
 
 #include <stdbool.h>

@@ -1,4 +1,7 @@
-/* Checks a directory named by a model, and finds the server's state directories. */
+/*
+ * Checks a directory named by a model, and finds the server's state directories. Only directories below a base that a
+ * person named, over no link.
+ */
 #include "mcp/tools/directory.h"
 
 #include <dirent.h>

@@ -1,4 +1,7 @@
-/* Options in a model's call: those that restrict the box apply, the user is asked about the others. */
+/*
+ * Options in a model's call: those that restrict the box apply, the user is asked about the others. The library
+ * decides which ones restrict (pinfold_policy_options.wishes); nothing is guessed here.
+ */
 #include "mcp/tools/wishes.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Parses HTTP/1.1 request heads, chunked bodies, and the headers Accept and Host. */
+/*
+ * Parses HTTP/1.1 request heads, chunked bodies, and the headers Accept and Host. Pure and strict: what two servers
+ * could read differently is an error (RFC 9112).
+ */
 #include "mcp/transport/http.h"
 
 #include <strings.h>

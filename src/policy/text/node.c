@@ -1,4 +1,7 @@
-/* Parses YAML into a tree of nodes with their locations, without anchors, tags and aliases. */
+/*
+ * Parses YAML into a tree of nodes with their locations, without anchors, tags and aliases. JSON is a part of YAML
+ * and read by it, too; depth and size have ceilings, since the text may be a stranger's.
+ */
 #include "policy/text/node.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* A hash table from text to number, with salts for several tables in one. */
+/*
+ * A hash table from text to number, with salts for several tables in one. It holds what a merge has already, so that
+ * a thousand rules are not each compared with all others.
+ */
 #include "policy/text/table.h"
 
 #include "base/hash.h"

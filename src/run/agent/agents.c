@@ -1,4 +1,7 @@
-/* The library's calls about agents: the list, command lines, and logins for a session. */
+/*
+ * The library's calls about agents: the list, command lines, and logins for a session. They only look and say;
+ * agent_start.c is what starts one.
+ */
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>

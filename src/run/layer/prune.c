@@ -1,4 +1,7 @@
-/* Removes layers that nobody needs any more: those that change nothing, and on request old ones. */
+/*
+ * Removes layers that nobody needs any more: those that change nothing, and on request old ones. A layer that is in
+ * use, or that another stands on, stays.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,4 +1,7 @@
-/* The file API over directories: listing, removing, copying. */
+/*
+ * The file API over directories: listing, removing, copying. A tree may change while it is walked, and be deeper than
+ * a path is long; every step is a call of files.c.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
