@@ -170,7 +170,7 @@ static void unknown_flag(enum verb_id verb, struct str name)
     if (instead)
         complain("'%s' has no option --%.*s: %s", verb_name(verb), (int)name.n, name.p, instead);
     else if (others.n && buf_ok(&others))
-        complain("'%s' has no option --%.*s, which is one of: pinfold %s", verb_name(verb), (int)name.n, name.p,
+        complain("'%s' has no option --%.*s; it is an option of: pinfold %s", verb_name(verb), (int)name.n, name.p,
                  buf_cstr(&others));
     else if (nearest)
         complain("'%s' has no option --%.*s; did you mean --%s?", verb_name(verb), (int)name.n, name.p, nearest);
