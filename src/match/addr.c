@@ -13,12 +13,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-static int hex_digit(char c)
-{
-    c = addr_lower(c);
-    return addr_is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* ---- ports ---- */
 
 /* A decimal number without leading zeroes, at most `most`, which is below 100,000. */

@@ -42,7 +42,7 @@ static size_t read_character(struct str s, uint32_t *ret)
     return n;
 }
 
-static uint32_t take(struct str *s)
+static uint32_t take_character(struct str *s)
 {
     uint32_t c = (unsigned char)s->p[0];
     if (c < 0x80) { /* mostly */
@@ -60,7 +60,7 @@ static const char *take_literal(struct str *s, bool line, uint32_t *ret)
         *s = str_skip(*s, 1);
     if (!s->n)
         return NO_MORE;
-    *ret = take(s);
+    *ret = take_character(s);
     return (*ret == '/' && !line) || *ret == 0 ? NO_NAME : NULL;
 }
 
@@ -100,7 +100,7 @@ static const char *read_set(struct str *s, bool line, struct glob_part *ret)
     return NULL;
 }
 
-static enum glob_kind next(struct str *s, bool line, struct glob_part *ret, const char **wrong)
+static enum glob_kind next_part(struct str *s, bool line, struct glob_part *ret, const char **wrong)
 {
     *wrong = NULL;
     if (!s->n)
@@ -125,7 +125,7 @@ static enum glob_kind next(struct str *s, bool line, struct glob_part *ret, cons
 enum glob_kind glob_next(struct str *pattern, struct glob_part *ret)
 {
     const char *wrong;
-    return next(pattern, false, ret, &wrong);
+    return next_part(pattern, false, ret, &wrong);
 }
 
 bool glob_member(struct str *members, uint32_t *low, uint32_t *high)
@@ -137,7 +137,7 @@ static const char *wrong_in(struct str pattern, bool line)
 {
     struct glob_part part = {0};
     const char *wrong;
-    while (next(&pattern, line, &part, &wrong) != GLOB_END)
+    while (next_part(&pattern, line, &part, &wrong) != GLOB_END)
         if (wrong)
             return wrong;
     return NULL;
@@ -202,9 +202,9 @@ bool glob_match(struct str pattern, struct str name, enum glob_case how)
         struct str after = pattern, rest = name;
         enum glob_kind kind = GLOB_CHARACTER;
         if (begins_plain(pattern))
-            part.character = take(&after);
+            part.character = take_character(&after);
         else
-            kind = next(&after, how == GLOB_LINE, &part, &wrong);
+            kind = next_part(&after, how == GLOB_LINE, &part, &wrong);
         if (kind == GLOB_WRONG)
             return how == GLOB_ANY_CASE;
         if (kind == GLOB_END && !name.n)
@@ -214,13 +214,13 @@ bool glob_match(struct str pattern, struct str name, enum glob_case how)
             star_at = name;
             continue;
         }
-        if (name.n && is_meant(kind, &part, take(&rest), how)) {
+        if (name.n && is_meant(kind, &part, take_character(&rest), how)) {
             pattern = after;
             name = rest;
             continue;
         }
         /* The last star matches one more character. */
-        uint32_t c = behind_star.p && star_at.n ? take(&star_at) : 0;
+        uint32_t c = behind_star.p && star_at.n ? take_character(&star_at) : 0;
         if (c == 0 || (c == '/' && how != GLOB_LINE))
             return false;
         pattern = behind_star;

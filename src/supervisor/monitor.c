@@ -29,7 +29,7 @@ void box_result_permit(struct box_result *r, const char *action, const char *tar
         r->permissions[r->n_permissions++] = (struct permitted){action, copy};
 }
 
-static void wait_for_end(struct box_result *r, const struct denial_frame *f, const char *target)
+static void keep_pending(struct box_result *r, const struct denial_frame *f, const char *target)
 {
     for (size_t i = 0; i < r->n_pending; i++) {
         if (r->pending[i].key == f->key)
@@ -93,5 +93,5 @@ void seen_frame(struct box *b, const struct denial_frame *f, size_t n)
     else if (b->sessiond)
         offline_in_session(b, &copy);
     else
-        wait_for_end(b->result, &copy, copy.text);
+        keep_pending(b->result, &copy, copy.text);
 }

@@ -22,7 +22,7 @@
 #define ASKED_OF_FEW 8  /* names in one of a block at most, which has some hundred entries if it is full */
 #define ONE_BLOCK    4096
 
-static uint32_t hash_of(const struct survey_node *parent, struct str name)
+static uint32_t node_hash(const struct survey_node *parent, struct str name)
 {
     uint64_t h = hash64((uintptr_t)parent * 0x9e3779b97f4a7c15u, name.p, name.n);
     return (uint32_t)(h ^ h >> 29);
@@ -167,7 +167,7 @@ static char *survey_join(struct surveyor *s, const struct survey_node *parent, s
 /* The node `name` in directory `parent`, examined now if it was not before; NULL without memory. */
 static struct survey_node *node_child(struct surveyor *s, struct survey_node *parent, struct str name)
 {
-    const uint32_t hash = hash_of(parent, name);
+    const uint32_t hash = node_hash(parent, name);
     for (struct survey_node *n = s->buckets[hash & (s->n_buckets - 1)]; n; n = n->next) {
         if (n->hash == hash && n->parent == parent && str_is(name, n->name))
             return n;

@@ -305,10 +305,7 @@ static int chunk_byte(struct http_body *b, char c)
     if (b->state == BODY_CHUNK_END)
         return -EBADMSG;
     if (b->state == BODY_CHUNK_SIZE) {
-        int d = c >= '0' && c <= '9'   ? c - '0'
-                : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                       : -1;
+        int d = hex_digit(c);
         if (d < 0 || b->line > 15)
             return -EBADMSG;
         b->left = b->left << 4 | (uint64_t)d;

@@ -111,11 +111,6 @@ int agent_program_find(const struct agent *a, const char *home, struct arena *me
 
 /* ---- a word of the program's own ---- */
 
-static int in_order(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static bool is_of_word(char c)
 {
     return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '-' || c == '_';
@@ -159,7 +154,7 @@ int agent_program_word(const struct agent_program *p, const struct agent_renew *
         const char **all =
             agent_places(mem, arena_printf(mem, "%.*s", (int)(slash - p->real), p->real), r->program_files[i], &n);
         if (n > 1)
-            qsort(all, n, sizeof *all, in_order);
+            qsort(all, n, sizeof *all, text_order);
         for (size_t k = 0; k < n && !found && left; k++, left--)
             found = word_in_file(all[k], str_of(r->program_word), mem);
     }
