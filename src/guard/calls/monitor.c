@@ -19,7 +19,7 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "guard/calls/table.h"
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 #include "protocol/paths.h"
 #include "match/addr.h"
 #include "match/proctext.h"

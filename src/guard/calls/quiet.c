@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/hash.h"
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 #include "protocol/paths.h"
 #include "match/proctext.h"
 

@@ -2,7 +2,7 @@
    An object that the box made itself is its own to change. */
 #include <errno.h>
 #include <string.h>
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 
 /* ---- objects created in this box ---- */
 
