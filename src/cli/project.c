@@ -158,7 +158,6 @@ int verb_init(struct ask *a)
     struct project_seen seen;
     struct project_done done;
     struct pinfold_error error = {0};
-    char *sentence = NULL;
     if (!project_directory(a, 0, real) || !container_of(a, real, &container))
         return STATUS_USAGE;
     auto_fd int dir = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -174,8 +173,9 @@ int verb_init(struct ask *a)
         return STATUS_USAGE;
     }
     snprintf(file, sizeof file, "%s/" PROJECT_FILE, real);
-    r = pinfold_trust(file, 0, &sentence, &error);
-    free(sentence);
+    auto_buf struct buf written = BUF(PROJECT_POLICY_MAX);
+    project_policy(&seen, &container, &written);
+    r = entry_trust_written(file, buf_view(&written), &error);
     tell(dir, real, &seen, &done, r == 0);
     if (r < 0) {
         complain("%s; until it is trusted, the policy can only tighten: pinfold trust '%s'", error.text, real);

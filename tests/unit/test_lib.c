@@ -126,6 +126,13 @@ static void trust_is_in_the_content(void **state)
     assert_non_null(strstr(said, "policy.yaml"));
     assert_true(trust_given(mem, store, file, STR("version: 1\n")));
     assert_false(trust_given(mem, store, file, STR("version: 1\n ")));
+    /* Who has written a policy trusts no other that was put in its place. */
+    assert_int_equal(trust_say(mem, store, in("project"), true, &said, &e), 0);
+    assert_int_equal(trust_content(mem, store, file, STR("version: 1\n "), &e), -EINVAL);
+    assert_false(trust_given(mem, store, file, STR("version: 1\n")) ||
+                 trust_given(mem, store, file, STR("version: 1\n ")));
+    assert_int_equal(trust_content(mem, store, file, STR("version: 1\n"), &e), 0);
+    assert_true(trust_given(mem, store, file, STR("version: 1\n")));
     assert_false(trust_given(mem, store, in("other/.pinfold/policy.yaml"), STR("version: 1\n")));
     /* A record that others may write is no trust. */
     char sum[65];
