@@ -10,6 +10,5 @@
 /* Its bytes. The plan has a table. */
 size_t guard_image_bytes(const struct plan_image *p);
 void guard_image_put(const struct plan_image *p, void *to);
-/* The rule as it was written: the text of one for all directories below a place is what stands behind its "**" alone. */
-    void
-    guard_rule_said(const struct plan_image *p, const struct guard_rule *rule, struct buf *to);
+/* The rule as it was written, whose text may be only what stands behind its two asterisks. */
+void guard_rule_said(const struct plan_image *p, const struct guard_rule *rule, struct buf *to);
