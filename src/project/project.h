@@ -123,3 +123,5 @@ int project_agent_note(const char *real, const char *agent, const struct pinfold
                        size_t room);
 size_t project_agents(const char *real, char ret[PROJECT_AGENTS][PROJECT_AGENT]);
 int project_agents_options(const char *real, struct project_box *b, char *why, size_t room);
+/* The text of this script of the package.json in the working directory, with those that run before and after it, a line each; or nothing. */
+void project_script_of(const char *name, struct buf *to);
