@@ -1,3 +1,4 @@
+/* Compares the keys of two texts of a package.json from which hooks of git take commands. */
 #include "match/manifest.h"
 
 static const char *const hook_keys[] = {

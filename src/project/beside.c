@@ -1,3 +1,4 @@
+/* Which options of a box hold for the boxes beside it: one table. */
 #include "project/beside.h"
 
 #include "base/str.h"

@@ -1,3 +1,4 @@
+/* Looks at the package.json of a workspace before a box and after it. */
 #include "run/asked/hooks_seen.h"
 
 #include <errno.h>
