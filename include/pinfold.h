@@ -555,7 +555,7 @@ struct pinfold_layer_options {
  * What the layer changes:
  *     {"layer":{"id","name"|null,"workspace","created","from"|null},"interrupted":false,"changes":[{"path","kind":"added|edited|deleted",
  *      "what":["content","mode","type","attributes","owner"],"alarms":["guarded","link-out","special","setuid",
- *      "executable","git","link-place"],"waits":false,"old":{"type","mode","size","target"}|null,"new":...,"conflict":null|"..."}],
+ *      "executable","git","link-place","hooks"],"waits":false,"old":{"type","mode","size","target"}|null,"new":...,"conflict":null|"..."}],
  *      "git":["sentence"]}
  * A path that is no UTF-8 also has "path_base64". "waits": apply wants this path named itself. "conflict": what the host did
  * meanwhile, or that a layer below ("from") has not landed there. A new file with the bytes of a deleted one has "renamed_from", that one "renamed_to". `count` adds "lines_added" and "lines_removed" of texts. -ENOENT: there is no such layer.

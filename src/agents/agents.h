@@ -173,8 +173,10 @@ enum agent_layers_work {
     AGENT_IMPORT, /* the host's logins over the layer's. Answer: a sentence a line; -EBADMSG: one is no login */
     AGENT_INIT,   /* texts and notes of the definition, where there are none. Answer: likewise */
     AGENT_ADOPT, /* `files`, which a stranger made, into the layer where it has none, without logins. Answer: likewise */
-    AGENT_LOGOUT,  /* removes the layer's logins. Answer: likewise */
-    AGENT_CHANGES, /* Answer: what boxes have changed, a line each: FILE[:KEY], a tab, the change. Without logins */
+    AGENT_LOGOUT, /* removes the layer's logins. Answer: likewise */
+    /* Answer: what boxes have changed, a line each: FILE[:KEY], a tab, the change; of a whole file that is there a tab and the SHA-256 of
+       the box's. Without logins */
+    AGENT_CHANGES,
     AGENT_TAKE /* Answer: the number of the layer, a line; the name of the file in it, a line; the bytes that the host's
                       file gets when the change `name` (FILE or FILE:KEY) is taken over */
 };

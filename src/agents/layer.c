@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sha2.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -285,6 +286,19 @@ static int take_file(struct layer_work *w, int host, const struct text *seed, co
     return 0;
 }
 
+/* The list names the file and shows nothing of it: the sum says which bytes were meant. */
+static void put_sum(struct buf *to, const struct text *file)
+{
+    SHA2_CTX sha;
+    uint8_t sum[SHA256_DIGEST_LENGTH];
+    SHA256Init(&sha);
+    SHA256Update(&sha, (const uint8_t *)view(file).p, file->n);
+    SHA256Final(sum, &sha);
+    buf_char(to, '\t');
+    for (size_t i = 0; i < sizeof sum; i++)
+        buf_printf(to, "%02x", sum[i]);
+}
+
 static int look_file(struct layer_work *w, int host, int box, int seeds, const char *name)
 {
     const char *key;
@@ -295,7 +309,10 @@ static int look_file(struct layer_work *w, int host, int box, int seeds, const c
         return wanted(w, &key) ? take_file(w, host, &seed, &mine, key) : 0;
     if (mine.there && agent_json_changes(w->file, w->name, view(&seed), view(&mine), &w->out) == 0)
         return 0;
-    buf_printf(&w->out, "%s\t%s\n", w->name, !mine.there ? "removed" : seed.there ? "changed" : "new");
+    buf_printf(&w->out, "%s\t%s", w->name, !mine.there ? "removed" : seed.there ? "changed" : "new");
+    if (mine.there)
+        put_sum(&w->out, &mine);
+    buf_char(&w->out, '\n');
     return 0;
 }
 

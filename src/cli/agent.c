@@ -118,8 +118,8 @@ int verb_start(struct ask *a)
     }
     if (a->branch && !project_branch_run(a))
         return STATUS_SANDBOX;
-    const struct pinfold_policy_options policy = {
-        .size = sizeof policy, .settings_format = a->settings_format, .text = a->text, .no_layers = a->no_layers};
+    struct pinfold_policy_options policy = ask_options(a);
+    policy.options = NULL; /* they are handed on by themselves */
     const struct agent_begin ask = {.name = a->agent,
                                     .options = a->policy,
                                     .policy = &policy,

@@ -460,14 +460,19 @@ bool ask_parse(struct ask *a, int argc, char **argv)
     return true;
 }
 
+struct pinfold_policy_options ask_options(const struct ask *a)
+{
+    return (struct pinfold_policy_options){.size = sizeof(struct pinfold_policy_options),
+                                           .options = a->policy,
+                                           .settings_format = a->settings_format,
+                                           .text = a->text,
+                                           .no_layers = a->no_layers};
+}
+
 bool ask_policy(const struct ask *a, struct pinfold_policy **ret, int *ret_status)
 {
     struct pinfold_error error = {0};
-    struct pinfold_policy_options o = {.size = sizeof o,
-                                       .options = a->policy,
-                                       .settings_format = a->settings_format,
-                                       .text = a->text,
-                                       .no_layers = a->no_layers};
+    const struct pinfold_policy_options o = ask_options(a);
     if (pinfold_policy_load(&o, ret, &error) == 0)
         return true;
     *ret_status = fail(&error);

@@ -150,6 +150,8 @@ struct pinfold_result;
 bool no_words(const struct ask *a);
 /* Parses what follows the verb; false with a message on stderr. */
 bool ask_parse(struct ask *a, int argc, char **argv);
+/* What was said of a policy, for the library; it points into `a`. */
+struct pinfold_policy_options ask_options(const struct ask *a);
 /* Builds the policy from flags and files; false with a message on stderr and `ret_status` set. */
 bool ask_policy(const struct ask *a, struct pinfold_policy **ret, int *ret_status);
 

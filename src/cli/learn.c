@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "client/entry.h"
 #include "learn/learn.h"
 
 enum { MAX_ANSWERS = 1 << 20, DEFAULT_PASSES = 5, MAX_PASSES = 100 };
@@ -206,6 +207,7 @@ int verb_learn(struct ask *a)
                       .ask = terminal ? ask_person : NULL,
                       .output = write_output,
                       .say = say_warning,
+                      .trust = entry_trust_written,
                       .ctx = a};
     a->learning = &l;
     const int status = learn_now(a, &l, terminal);

@@ -158,7 +158,6 @@ int verb_init(struct ask *a)
     struct project_seen seen;
     struct project_done done;
     struct pinfold_error error = {0};
-    char *sentence = NULL;
     if (!project_directory(a, 0, real) || !container_of(a, real, &container))
         return STATUS_USAGE;
     auto_fd int dir = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -174,8 +173,9 @@ int verb_init(struct ask *a)
         return STATUS_USAGE;
     }
     snprintf(file, sizeof file, "%s/" PROJECT_FILE, real);
-    r = pinfold_trust(file, 0, &sentence, &error);
-    free(sentence);
+    auto_buf struct buf written = BUF(PROJECT_POLICY_MAX);
+    project_policy(&seen, &container, &written);
+    r = entry_trust_written(file, buf_view(&written), &error);
     tell(dir, real, &seen, &done, r == 0);
     if (r < 0) {
         complain("%s; until it is trusted, the policy can only tighten: pinfold trust '%s'", error.text, real);
@@ -247,6 +247,7 @@ static void serve_remote(const struct ask *a, struct pinfold_policy *policy, con
     const bool shares = used_box.shares && shelf_of(checkout, &shelf, why, sizeof why) == 0;
     if (shares && !used_agents_begun() && host_remote_is_served(&shelf, used_box.word))
         return;
+    const struct pinfold_policy_options asked = {.size = sizeof asked, .options = used_box.options};
     entry_session_seen(session, &seen);
     keep_agents(seen.pid);
     if (seen.no_mounts && !a->quiet)
@@ -254,8 +255,8 @@ static void serve_remote(const struct ask *a, struct pinfold_policy *policy, con
                  "it has no " PROJECT_MARKER "%s; pinfold doctor says what would give it mounts",
                  shares ? " and no remote 'host'" : "");
     if (!seen.no_mounts && shares && seen.pid > 0 && !host_remote_is_served(&shelf, used_box.word) &&
-        host_remote_serve(&shelf, checkout, used_box.word, used_box.options,
-                          a->n_policy == used_box.n_options ? policy : NULL, seen.pid, why, sizeof why) < 0)
+        host_remote_serve(&shelf, checkout, used_box.word, &asked, a->n_policy == used_box.n_options ? policy : NULL,
+                          seen.pid, why, sizeof why) < 0)
         complain("%s", why);
 }
 
@@ -282,8 +283,13 @@ static bool prepare(const struct ask *a, const char *real)
 {
     char why[PATH_MAX + 1024] = "";
     snprintf(checkout, sizeof checkout, "%s", real);
-    const struct branch_ask asked = {
-        .real = checkout, .branch = a->branch, .say = a->quiet ? NULL : complain_line, .why = why, .room = sizeof why};
+    const struct pinfold_policy_options said = ask_options(a);
+    const struct branch_ask asked = {.real = checkout,
+                                     .branch = a->branch,
+                                     .said = &said,
+                                     .say = a->quiet ? NULL : complain_line,
+                                     .why = why,
+                                     .room = sizeof why};
     const bool make = !a->explain;
     if (a->branch && !make && !is_prepared(a->branch))
         return false;
@@ -341,8 +347,9 @@ bool project_branch_run(struct ask *a)
     /* As long as this process lives; a session of the branch serves it, too. */
     int r = 0;
     a->policy[a->n_policy] = (struct pinfold_option){0};
+    const struct pinfold_policy_options asked = ask_options(a);
     if (!a->explain && shelf_of(checkout, &shelf, why, sizeof why) == 0)
-        r = host_remote_serve(&shelf, checkout, used_box.word, a->policy, NULL, (int)getpid(), why, sizeof why);
+        r = host_remote_serve(&shelf, checkout, used_box.word, &asked, NULL, (int)getpid(), why, sizeof why);
     if (r < 0)
         complain("%s: %s", a->agent, why);
     return r != -EBUSY; /* a push would be judged by other rules than this box's */

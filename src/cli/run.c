@@ -16,6 +16,9 @@
 #include "base/fd.h"
 #include "cli/cli.h"
 #include "client/entry.h"
+#include "project/project.h"
+
+enum { MOST_SCRIPT = 64 << 10 };
 
 struct output_lines {
     bool around; /* the lines before and after */
@@ -212,6 +215,27 @@ static const struct helpless *helpless_in(const char *text)
     return NULL;
 }
 
+/* In the script that npm and its like were to run: a child's failure looks like theirs. */
+static const struct helpless *helpless_script(char *const *words, size_t n)
+{
+    static const char runners[][5] = {"npm", "pnpm", "yarn", "bun"};
+    auto_buf struct buf script = BUF(MOST_SCRIPT);
+    const char *name = NULL;
+    bool runs = false, known = false;
+    for (size_t i = 0; i < sizeof runners / sizeof *runners; i++)
+        runs |= same(last_name(words[0]), runners[i]);
+    for (size_t i = 1; runs && i < n && !name; i++) {
+        if (words[i][0] == '-' || (!known && (same(words[i], "run") || same(words[i], "run-script")))) {
+            known |= words[i][0] != '-';
+            continue;
+        }
+        name = same(words[i], "t") && !known ? "test" : words[i];
+    }
+    if (name)
+        project_script_of(name, &script);
+    return script.n ? helpless_in(buf_cstr(&script)) : NULL;
+}
+
 static const struct helpless *helpless_of(char *const *words, size_t n)
 {
     static const char known[][6] = {"sh", "bash", "dash", "zsh", "ksh"};
@@ -220,7 +244,7 @@ static const struct helpless *helpless_of(char *const *words, size_t n)
         if (same(last_name(words[0]), known[i]) && words[1][0] == '-' && words[1][1] != '-' && strchr(words[1], 'c'))
             return helpless_in(words[2]);
     }
-    return found;
+    return found || !n ? found : helpless_script(words, n);
 }
 
 /* Whether it names an image, which may have a command of its own. A policy that is wrong is complained of later. */

@@ -17,9 +17,12 @@
 #include "run/image/look.h"
 #include "run/nested.h"
 #include "run/options.h"
+#include "run/trust.h"
 #include "run/waits.h"
 #include "run/world.h"
 #include "session/session.h"
+
+enum { TRUST_ARENA = 8 << 20 };
 
 bool entry_hidden(int argc, char **argv, int *ret_status)
 {
@@ -112,6 +115,17 @@ const char *entry_agent_define(const char *file, char *why, size_t room)
 int entry_agent_login(struct agent_begun *b, bool write, struct pinfold_error *error)
 {
     return agent_login_store(b, write, error);
+}
+
+int entry_trust_written(const char *path, struct str content, struct pinfold_error *error)
+{
+    auto_arena struct arena *mem = arena_new(TRUST_ARENA);
+    struct err e = {0};
+    const char *state;
+    int r = mem ? world_state(mem, &state, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "trust");
+    if (r == 0)
+        r = trust_content(mem, state, path, content, &e);
+    return r < 0 ? tell(error, &e, r) : 0;
 }
 
 bool entry_in_box(void)

@@ -12,6 +12,9 @@ bool entry_hidden(int argc, char **argv, int *ret_status);
 /* From here on a wait for a file system or another pinfold's lock is said on standard error, until a box starts (run/waits.h). */
 void entry_waits_said(void);
 
+/* As pinfold_trust(), for a policy that was just written: nothing is trusted that somebody has put in its place. */
+int entry_trust_written(const char *path, struct str content, struct pinfold_error *error);
+
 /* Agents by name: run/agent/agent_start.h says what they do. */
 bool entry_agent_known(const char *name);
 bool entry_agent_keys(const char *name, struct agent_keys *ret);

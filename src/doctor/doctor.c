@@ -172,6 +172,14 @@ static void check_images(struct doctor_report *r, const char *name, const struct
     }
     if (answers < 0)
         put_check(r, CHECK_PART, name, arena_printf(r->mem, "%s: %s", version ? version : found, e.text), NULL);
+    else if (ask.podman &&
+             r->facts.nested) /* unlike docker's, its containers would be made in this box, and it needs mounts */
+        put_check(
+            r, CHECK_PART, name,
+            arena_printf(r->mem,
+                         "%s: it makes containers where it runs, for which a box gives it neither mounts nor user ids",
+                         version ? version : found),
+            "use it outside of the box");
     else /* its features depend on the image, and on the daemon that has it */
         put_check(r, CHECK_YES, name,
                   arena_printf(r->mem, "%s, %s; needs an image (--image); its features are checked when a box starts",

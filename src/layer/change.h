@@ -80,10 +80,11 @@ enum { /* what a person is told first */
        ALARM_EXECUTABLE = 16, /* executable, and was not there or not executable before */
        ALARM_GIT = 32,        /* below a repository's own directory */
        ALARM_LINK_PLACE = 64, /* a link in place of a directory, or where a guarded name could lie, or into .git */
-       ALARM_SPELLING = 128   /* a name, or below one, that some file systems take for a guarded one: never applied */
+       ALARM_SPELLING = 128,  /* a name, or below one, that some file systems take for a guarded one: never applied */
+       ALARM_HOOKS = 256      /* a package.json: other keys from which hooks of git take commands (match/manifest.h) */
 };
 /* Only a path that is named itself may be applied with one of these. */
-#define ALARMS_WAIT (ALARM_GUARDED | ALARM_SPECIAL | ALARM_SETUID | ALARM_LINK_PLACE)
+#define ALARMS_WAIT (ALARM_GUARDED | ALARM_SPECIAL | ALARM_SETUID | ALARM_LINK_PLACE | ALARM_HOOKS)
 
 struct change {
     const char *path; /* relative to the workspace */

@@ -16,6 +16,7 @@
 
 #include "base/json.h"
 #include "git/gitconfig.h"
+#include "match/manifest.h"
 #include "match/path.h"
 #include "match/spelling.h"
 #include "sys/fd.h"
@@ -244,6 +245,33 @@ static int level_spelling(const struct layer_reading *r, struct level *ret)
     return ret->plain ? 0 : -ENOMEM;
 }
 
+/* The text of a file on one side; empty where there is none. False: it cannot be known. */
+static bool manifest_of(int dir, const char *name, const struct layer_object *o, struct buf *ret)
+{
+    if (dir < 0 || !o->mode || object_whiteout(o))
+        return true;
+    own_fd int fd = object_is(o, S_IFREG) && o->size <= MANIFEST_MAX ? object_open(dir, name, S_IFREG) : -1;
+    for (long n = fd < 0 ? -1 : 1; n != 0;) {
+        char *to = n < 0 ? NULL : buf_space(ret, 1u << 16);
+        n = to ? sys_read(fd, to, 1u << 16) : -1;
+        if (n < 0)
+            return false;
+        buf_grew(ret, (size_t)n);
+    }
+    return true;
+}
+
+/* Whether a package.json gets other keys that hooks obey. */
+static bool changes_hooks(const struct level *l, const struct change *c)
+{
+    const char *name = path_name(c->path);
+    if (!same(name, MANIFEST))
+        return false;
+    auto_buf struct buf before = BUF(2 * MANIFEST_MAX), after = BUF(2 * MANIFEST_MAX), keys = BUF(1024);
+    return !manifest_of(l->low, name, &c->old, &before) || !manifest_of(l->up, name, &c->new, &after) ||
+           manifest_changed(buf_view(&before), buf_view(&after), &keys);
+}
+
 static unsigned alarms_of(const struct layer_reading *r, const struct level *l, const struct change *c,
                           const char *plain)
 {
@@ -263,6 +291,8 @@ static unsigned alarms_of(const struct layer_reading *r, const struct level *l, 
         alarms |= ALARM_SETUID;
     if (file && c->new.mode & 0111 && !(object_is(&c->old, S_IFREG) && c->old.mode & 0111))
         alarms |= ALARM_EXECUTABLE;
+    if (file && c->what != CHANGED_MODE && changes_hooks(l, c))
+        alarms |= ALARM_HOOKS;
     return alarms;
 }
 

@@ -69,6 +69,7 @@ struct learn {
     enum learn_answer (*ask)(void *ctx, const struct learn_rule *rule); /* a person; or NULL */
     void (*output)(void *ctx, int which, const char *bytes, size_t n);
     void (*say)(void *ctx, enum pinfold_say what, const char *sentence);
+    int (*trust)(const char *path, struct str content, struct pinfold_error *error); /* what was just written */
     void *ctx;
 
     /* What was found; everything lives in `mem`. */

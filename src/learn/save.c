@@ -120,22 +120,23 @@ static int stands(const struct learn *l, struct pinfold_error *error)
     return r;
 }
 
-static void put_back(struct learn *l, int dir, const char *path)
+/* But not over what somebody else has put there since. */
+static void put_back(struct learn *l, int dir, const char *path, const char *written)
 {
     struct pinfold_error ignored = {0};
-    char *sentence = NULL;
+    const char *now = NULL;
+    if (read_policy(l, dir, &now, &ignored) < 0 || !now || strcmp(now, written) != 0)
+        return;
     if (!l->before) {
         (void)unlinkat(dir, NAME, 0);
     } else if (write_beside(l, dir, str_of(l->before), &ignored) == 0 && renameat(dir, BESIDE, dir, NAME) == 0) {
-        (void)pinfold_trust(path, 0, &sentence, &ignored);
-        free(sentence);
+        (void)l->trust(path, str_of(l->before), &ignored);
     }
 }
 
 int learn_save(struct learn *l, const char **ret_path, struct pinfold_error *error)
 {
     auto_buf struct buf text = BUF(2 * MAX_FILE);
-    char *sentence = NULL;
     size_t n = 0;
     *ret_path = NULL;
     for (size_t i = 0; i < l->n_rules; i++)
@@ -152,11 +153,10 @@ int learn_save(struct learn *l, const char **ret_path, struct pinfold_error *err
     if (!*ret_path)
         return learn_memory(error);
     /* The old text was in force when the passes began, so it was trusted or did not need to be. */
-    r = pinfold_trust(*ret_path, 0, &sentence, error);
-    free(sentence);
+    r = l->trust(*ret_path, buf_view(&text), error);
     if (r >= 0)
         r = stands(l, error);
     if (r < 0)
-        put_back(l, dir, *ret_path);
+        put_back(l, dir, *ret_path, buf_cstr(&text));
     return r < 0 ? r : 0;
 }

@@ -61,7 +61,8 @@ struct branch_ask {
     void (*say)(const char *line);
     char *why;
     size_t room;
-    const char *unpacked; /* provision: the branch comes from here (import/import.h); NULL */
+    const struct pinfold_policy_options *said; /* what was asked for the branch's own box, or NULL: beside.h */
+    const char *unpacked;                      /* provision: the branch comes from here (import/import.h); NULL */
 };
 /* Makes the branch's worktree, and the shelf, if they are not there. Does nothing if they are, but for `renew`. */
 int branch_provision(const struct branch_ask *a);
@@ -79,10 +80,11 @@ struct branch_script {
 int branch_script_run(const struct branch_script *s, char *said, size_t room);
 
 /* host_remote.c: serves the remote `host` of a session as long as the process `pid`, its session daemon, lives; leaves that to a
-   process of its own and returns. The policy that the options make says what a push may do: `loaded`, or NULL. 0 also if one does already by the same
+   process of its own and returns. The policy that was asked for says what a push may do: `loaded`, or NULL. 0 also if one does already by the same
    rules; -EBUSY: by others. */
-int host_remote_serve(const struct shelf *s, const char *real, const char *word, const struct pinfold_option *options,
-                      struct pinfold_policy *loaded, int pid, char *why, size_t room);
+int host_remote_serve(const struct shelf *s, const char *real, const char *word,
+                      const struct pinfold_policy_options *asked, struct pinfold_policy *loaded, int pid, char *why,
+                      size_t room);
 bool host_remote_is_served(const struct shelf *s, const char *word);
 /* host_git.c: where the git directory is that a push to the checkout changes: the common one, by its real path. */
 int host_git_directory(const char *real, char ret[PATH_MAX]);

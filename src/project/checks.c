@@ -19,6 +19,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "project/beside.h"
 #include "project/push/push.h"
 #include "protocol/moves.h"
 #include "sys/remove.h"
@@ -43,19 +44,18 @@ static int says_no(char *why, size_t room, int no, const char *format, ...)
 
 /* ---- at the start ---- */
 
-/* Options of the session that make its box smaller, and its base: a hook's box is not to have more. False: more than fit. */
-static bool keep_options(const struct pinfold_option *options, struct checks *c)
+/* What was asked of the session that makes its box smaller, and its base: a hook's box is not to have more. False: more than fit. */
+static bool keep_asked(const struct pinfold_policy_options *asked, struct checks *c)
 {
-    static const char *const kept[] = {"profile", "policy", "settings", "net",  "deny",  "deny-port", "hide",
-                                       "memory",  "cpus",   "pids",     "disk", "unset", NULL};
-    for (; options->name; options++) {
-        for (size_t i = 0; kept[i]; i++) {
-            if (!same(kept[i], options->name))
-                continue;
-            if (c->n_options == PROJECT_OPTIONS)
-                return false;
-            c->options[c->n_options++] = *options;
-        }
+    c->text = asked->text;
+    c->settings_format = asked->settings_format;
+    c->no_layers = asked->no_layers;
+    for (const struct pinfold_option *o = asked->options; o->name; o++) {
+        if (!beside_holds(o, false))
+            continue;
+        if (c->n_options == PROJECT_OPTIONS)
+            return false;
+        c->options[c->n_options++] = *o;
     }
     return true;
 }
@@ -64,7 +64,12 @@ static bool keep_options(const struct pinfold_option *options, struct checks *c)
 static int load_policy(const struct pinfold_option *options, const struct checks *c, struct pinfold_policy **ret,
                        struct pinfold_error *error)
 {
-    const struct pinfold_policy_options po = {.size = sizeof po, .options = options, .cwd = c->cwd};
+    const struct pinfold_policy_options po = {.size = sizeof po,
+                                              .options = options,
+                                              .cwd = c->cwd,
+                                              .text = c->text,
+                                              .settings_format = c->settings_format,
+                                              .no_layers = c->no_layers};
     return pinfold_policy_load(&po, ret, error);
 }
 
@@ -124,7 +129,7 @@ static int freeze(struct checks *c, char *why, size_t room)
 }
 
 /* Hooks in the directory `ret->top`, which is there. */
-static int begin_checks(const struct pinfold_option *options, struct checks *ret, char *why, size_t room)
+static int begin_checks(const struct pinfold_policy_options *asked, struct checks *ret, char *why, size_t room)
 {
     char path[sizeof ret->top + 16];
     snprintf(path, sizeof path, "%s/start", ret->top);
@@ -132,7 +137,7 @@ static int begin_checks(const struct pinfold_option *options, struct checks *ret
     snprintf(path, sizeof path, "%s/hooks", ret->top);
     if (!made || mkdir(path, 0700) < 0)
         return says_no(why, room, errno, "git.verify: cannot make '%s': %s", path, strerror(errno));
-    int r = keep_options(options, ret)
+    int r = keep_asked(asked, ret)
                 ? freeze(ret, why, room)
                 : says_no(why, room, E2BIG,
                           "git.verify: more than %d options for the boxes of hooks; write them into the policy",
@@ -150,7 +155,7 @@ static int begin_checks(const struct pinfold_option *options, struct checks *ret
     return r;
 }
 
-int checks_begin(const struct shelf *s, const char *real, const char *word, const struct pinfold_option *options,
+int checks_begin(const struct shelf *s, const char *real, const char *word, const struct pinfold_policy_options *asked,
                  const struct push_rules *rules, struct checks *ret, char *why, size_t room)
 {
     char path[sizeof ret->top + 16];
@@ -163,7 +168,7 @@ int checks_begin(const struct shelf *s, const char *real, const char *word, cons
     snprintf(path, sizeof path, "%s/checks", s->top);
     if ((mkdir(path, 0700) < 0 && errno != EEXIST) || mkdir(ret->top, 0700) < 0)
         return says_no(why, room, errno, "git.verify: cannot make '%s': %s", ret->top, strerror(errno));
-    return begin_checks(options, ret, why, room);
+    return begin_checks(asked, ret, why, room);
 }
 
 /* ---- one push ---- */
@@ -535,7 +540,8 @@ int checks_begin_moves(const char *top, const char *real, const char *git, const
     snprintf(ret->top, sizeof ret->top, "%s", top);
     snprintf(more, sizeof more, "%s/more", top);
     ret->more = access(more, F_OK) == 0;
-    int r = begin_checks(options, ret, why, room);
+    const struct pinfold_policy_options asked = {.size = sizeof asked, .options = options};
+    int r = begin_checks(&asked, ret, why, room);
     if (r == 0 && (r = load_hook_policy(ret, git, NULL, &ret->policy, &error)) < 0)
         snprintf(why, room, "%s", error.text);
     return r;

@@ -21,6 +21,8 @@ struct checks {
     char name[PROJECT_WORD];
     struct pinfold_option options[PROJECT_OPTIONS + 16]; /* of the session, as far as they hold for a hook's box, too */
     size_t n_options;
+    const char *text, *settings_format; /* and what its policy is besides (pinfold.h) */
+    int no_layers;
     const struct push_rules *rules;
     bool any; /* hook that judges */
 };
@@ -28,7 +30,7 @@ struct checks {
  * Copies the hooks of the checkout. `ret` keeps pointers to what it was given. -errno with a sentence in `why`; also if they are required
  * and there are none.
  */
-int checks_begin(const struct shelf *s, const char *real, const char *word, const struct pinfold_option *options,
+int checks_begin(const struct shelf *s, const char *real, const char *word, const struct pinfold_policy_options *asked,
                  const struct push_rules *rules, struct checks *ret, char *why, size_t room);
 /* The same for a box that can write the repository itself, in the existing empty directory `top`. */
 int checks_begin_moves(const char *top, const char *real, const char *git, const char *cwd,

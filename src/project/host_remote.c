@@ -188,14 +188,15 @@ static int note_rules(int lock, const struct push_rules *rules, bool served)
     return there.n == text.n && memcmp(there.p, text.p, text.n) == 0 ? 0 : -EBUSY;
 }
 
-int host_remote_serve(const struct shelf *s, const char *real, const char *word, const struct pinfold_option *options,
-                      struct pinfold_policy *loaded, int pid, char *why, size_t room)
+int host_remote_serve(const struct shelf *s, const char *real, const char *word,
+                      const struct pinfold_policy_options *asked, struct pinfold_policy *loaded, int pid, char *why,
+                      size_t room)
 {
     char path[PATH_MAX + PROJECT_WORD + 16];
     static char checkout[PATH_MAX];
     static struct push_rules rules;
     static struct checks checks;
-    int r = loaded ? push_rules_in(loaded, &rules, why, room) : push_rules_of(options, real, &rules, why, room);
+    int r = loaded ? push_rules_in(loaded, &rules, why, room) : push_rules_of(asked, real, &rules, why, room);
     auto_fd int begins = r < 0 ? -1 : lock_beginning(s, word, LOCK_EX);
     auto_fd int lock = begins < 0 ? -1 : open_served(s, word);
     if (r < 0)
@@ -214,7 +215,7 @@ int host_remote_serve(const struct shelf *s, const char *real, const char *word,
     if (session == -ESRCH)
         return 0; /* it has ended already */
     snprintf(checkout, sizeof checkout, "%s", real);
-    r = checks_begin(s, checkout, word, options, &rules, &checks, why, room);
+    r = checks_begin(s, checkout, word, asked, &rules, &checks, why, room);
     if (r < 0)
         return r;
     int listener = lock < 0 || session < 0 || dir < 0 || note_rules(lock, &rules, false) < 0 ? -1 : listen_in(dir);

@@ -11,19 +11,20 @@
 #include "base/buf.h"
 #include "pinfold.h"
 
-#define PROJECT_FILE    ".pinfold/policy.yaml" /* below the project */
-#define PROJECT_SEED    ".agent-sandbox"  /* the directory of the tool agent-sandbox, which counts as a project, too */
-#define PROJECT_HISTORY "/commandhistory" /* in the box; kept with the session */
-#define PROJECT_MARKER  "/.agent-sandbox" /* in the box: what other tools know a sandbox by */
-#define PROJECT_PREFIX  "agent-sandbox-"  /* with it names of projects' sessions begin */
-#define PROJECT_ENTRIES 60000u            /* names that are looked at, at most */
-#define PROJECT_NAME    448               /* bytes of a session's name, with the NUL */
-#define PROJECT_WORD    256               /* bytes of a name in a path, with the NUL */
-#define PROJECT_HASH    33                /* of a path, with the NUL */
-#define PROJECT_OPTIONS 256               /* of a session's policy, with the end */
-#define PROJECT_AGENTS  16                /* in one session */
-#define PROJECT_AGENT   64                /* bytes of an agent's name, with the NUL */
-#define PROJECT_IMAGE   160               /* bytes of an image's name, with the NUL */
+#define PROJECT_FILE       ".pinfold/policy.yaml" /* below the project */
+#define PROJECT_SEED       ".agent-sandbox" /* the directory of the tool agent-sandbox, which counts as a project, too */
+#define PROJECT_HISTORY    "/commandhistory" /* in the box; kept with the session */
+#define PROJECT_MARKER     "/.agent-sandbox" /* in the box: what other tools know a sandbox by */
+#define PROJECT_PREFIX     "agent-sandbox-"  /* with it names of projects' sessions begin */
+#define PROJECT_POLICY_MAX (64 * 1024)       /* bytes of a policy that is written */
+#define PROJECT_ENTRIES    60000u            /* names that are looked at, at most */
+#define PROJECT_NAME       448               /* bytes of a session's name, with the NUL */
+#define PROJECT_WORD       256               /* bytes of a name in a path, with the NUL */
+#define PROJECT_HASH       33                /* of a path, with the NUL */
+#define PROJECT_OPTIONS    256               /* of a session's policy, with the end */
+#define PROJECT_AGENTS     16                /* in one session */
+#define PROJECT_AGENT      64                /* bytes of an agent's name, with the NUL */
+#define PROJECT_IMAGE      160               /* bytes of an image's name, with the NUL */
 
 #define PROJECT_BASE_IMAGE "agent-sandbox-base" /* what images of projects begin with */
 
@@ -122,3 +123,5 @@ int project_agent_note(const char *real, const char *agent, const struct pinfold
                        size_t room);
 size_t project_agents(const char *real, char ret[PROJECT_AGENTS][PROJECT_AGENT]);
 int project_agents_options(const char *real, struct project_box *b, char *why, size_t room);
+/* The text of this script of the package.json in the working directory, with those that run before and after it, a line each; or nothing. */
+void project_script_of(const char *name, struct buf *to);

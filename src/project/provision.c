@@ -11,10 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "project/beside.h"
 #include "project/branch.h"
 #include "project/import/import.h"
+
+enum { SCRIPT_ARENA = 8 << 20 };
 
 struct provision {
     const struct branch_ask *ask;
@@ -77,11 +81,28 @@ static void hear(const struct branch_script *s, const char *out, char *ret, size
     }
 }
 
-/* The options of the session that a provisioning box needs as well, and no guard: the shelf's own configuration is written there. */
+/* How many options choose_options() puts down at most. */
+static size_t most_options(const struct branch_ask *a)
+{
+    size_t n = PROJECT_OPTIONS + 6;
+    for (const struct pinfold_option *o = a->said ? a->said->options : NULL; o && o->name; o++)
+        n++;
+    return n;
+}
+
+/*
+ * The options of the session that a provisioning box needs as well, those of the command line that hold for it, too, and no guard: the
+ * shelf's own configuration is written there.
+ */
 static size_t choose_options(const struct branch_script *s, struct pinfold_option *ret)
 {
     static char unpacked[2 * PATH_MAX];
     size_t n = 0;
+    const struct pinfold_policy_options *said = s->ask->said;
+    for (const struct pinfold_option *o = said ? said->options : NULL; o && o->name; o++) {
+        if (beside_holds(o, true))
+            ret[n++] = *o;
+    }
     for (size_t i = 0; i < s->box->n_own; i++) {
         const struct pinfold_option *o = &s->box->options[i];
         bool needed = same(o->name, "workspace") || same(o->name, "read-only") ||
@@ -102,7 +123,8 @@ static size_t choose_options(const struct branch_script *s, struct pinfold_optio
 int branch_script_run(const struct branch_script *s, char *said, size_t room)
 {
     const struct branch_ask *a = s->ask;
-    struct pinfold_option options[PROJECT_OPTIONS + 6];
+    auto_arena struct arena *mem = arena_new(SCRIPT_ARENA);
+    struct pinfold_option *options = mem ? arena_zero(mem, most_options(a) * sizeof *options) : NULL;
     char work[2 * PATH_MAX];
     struct shelf shelf;
     char url[PROJECT_WORD + 32], checkout[PROJECT_WORD + 16] = "/workspace";
@@ -115,6 +137,8 @@ int branch_script_run(const struct branch_script *s, char *said, size_t room)
         if (s->box->options[i].value && strstr(s->box->options[i].value, ":/workspace/"))
             snprintf(checkout, sizeof checkout, "/workspace/%s", s->box->name);
     }
+    if (!options)
+        return refuse_branch(a, ENOMEM, "out of memory");
     const size_t n = choose_options(s, options);
     int r = shelf_of(a->real, &shelf, a->why, a->room);
     if (r < 0)
@@ -127,7 +151,11 @@ int branch_script_run(const struct branch_script *s, char *said, size_t room)
     options[n + 1] = (struct pinfold_option){0};
     const char *const argv[] = {"/bin/sh", "-c",        buf_cstr(&text), "pinfold", checkout, url,
                                 a->branch, s->box->cwd, a->real,         s->how,    NULL};
-    const struct pinfold_policy_options po = {.size = sizeof po, .options = options, .cwd = a->real};
+    struct pinfold_policy_options po = {.size = sizeof po};
+    if (a->said)
+        po = *a->said;
+    po.options = options;
+    po.cwd = a->real;
     const struct pinfold_run_options o = {.size = sizeof o, .argv = argv, .cwd = "/", .capture = 1};
     struct pinfold_error error = {0};
     struct pinfold_policy *policy;

@@ -133,10 +133,11 @@ int push_rules_in(struct pinfold_policy *policy, struct push_rules *ret, char *w
     return good ? 0 : -E2BIG;
 }
 
-int push_rules_of(const struct pinfold_option *options, const char *real, struct push_rules *ret, char *why,
+int push_rules_of(const struct pinfold_policy_options *asked, const char *real, struct push_rules *ret, char *why,
                   size_t room)
 {
-    const struct pinfold_policy_options o = {.size = sizeof o, .options = options, .cwd = real};
+    struct pinfold_policy_options o = *asked;
+    o.cwd = real;
     struct pinfold_policy *policy;
     struct pinfold_error error = {0};
     int r = pinfold_policy_load(&o, &policy, &error);

@@ -16,7 +16,7 @@ struct push_rules { /* it points into itself: not to be copied */
     char patterns[RULES_BRANCHES][RULES_PATTERN];
 };
 /* Those of the policy that these options make in the checkout `real`. -errno with a sentence in `why`. */
-int push_rules_of(const struct pinfold_option *options, const char *real, struct push_rules *ret, char *why,
+int push_rules_of(const struct pinfold_policy_options *asked, const char *real, struct push_rules *ret, char *why,
                   size_t room);
 /* Those of a policy that was loaded. */
 int push_rules_in(struct pinfold_policy *policy, struct push_rules *ret, char *why, size_t room);

@@ -22,7 +22,7 @@
 #define BESIDE_IMAGE ".Dockerfile.new"
 extern const char project_dockerfile[]; /* images/repo/Dockerfile */
 
-enum { MAX_POLICY = 64 * 1024, MAX_IGNORE = 1 << 20, MAX_BACKUPS = 1000 };
+enum { MAX_IGNORE = 1 << 20, MAX_BACKUPS = 1000 };
 
 int project_fail(char *why, size_t room, int no, const char *format, ...)
 {
@@ -163,7 +163,7 @@ static void take_back_dockerfile(int at, struct project_done *done)
 int project_write(int dir, const char *path, const struct project_seen *seen, const struct project_container *container,
                   bool force, struct project_done *done, char *why, size_t room)
 {
-    auto_buf struct buf text = BUF(MAX_POLICY);
+    auto_buf struct buf text = BUF(PROJECT_POLICY_MAX);
     *done = (struct project_done){.ignored = false};
     project_policy(seen, container, &text);
     if (!buf_ok(&text))

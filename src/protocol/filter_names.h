@@ -16,7 +16,7 @@
     "fadvise64 readahead ftruncate fallocate eventfd eventfd2 signalfd signalfd4 timerfd_create timerfd_settime "                           \
     "timerfd_gettime epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 epoll_ctl_old "                               \
     "epoll_wait_old poll ppoll select pselect6 inotify_init inotify_init1 inotify_add_watch inotify_rm_watch "                              \
-    "io_setup io_destroy io_submit io_cancel io_getevents io_pgetevents memfd_create memfd_secret cachestat " /* looking at names */        \
+    "memfd_create memfd_secret cachestat " /* looking at names */                                                                           \
     "stat lstat fstat newfstatat statx access faccessat faccessat2 readlink readlinkat statfs fstatfs getcwd chdir "                        \
     "fchdir getdents getdents64 getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr getxattrat listxattrat "                       \
     "file_getattr " /* memory */                                                                                                            \
@@ -117,6 +117,8 @@
       "rseq_slice_yield",                                                                                              \
       "calls of newer kernels with older forms")                                                                       \
     X(ENOSYS, 0, "io_uring_setup io_uring_enter io_uring_register", "io_uring")                                        \
+    /* the kernel has some for the whole machine, and whoever opens no files would take the last */                    \
+    X(ENOSYS, 0, "io_setup io_destroy io_submit io_cancel io_getevents io_pgetevents", "AIO contexts")                 \
     X(EPERM, 0, "bpf perf_event_open userfaultfd", "bpf, perf events, userfaultfd")                                    \
     X(ENOSYS, 0, "add_key request_key keyctl", "kernel keyrings")                                                      \
     X(EPERM, 0, "open_by_handle_at fanotify_init fanotify_mark lookup_dcookie", "files by handle, fanotify")           \

@@ -64,3 +64,16 @@ void guard_image_put(const struct plan_image *p, void *memory)
         copy->rules[i].origin = 0; /* a number of this plan's */
     }
 }
+
+void guard_rule_said(const struct plan_image *p, const struct guard_rule *rule, struct buf *to)
+{
+    const char *below = rule->below ? plan_string(p, rule->below) : "/";
+    const bool anywhere = !below[1]; /* "/" */
+    const bool of_policy =
+        rule->kind == GUARD_RULE_HIDE_NAME || (rule->kind == GUARD_RULE_NAME && rule->flags & GUARD_RULE_ALWAYS);
+    if (of_policy && (!anywhere || rule->flags & GUARD_RULE_DIRECT))
+        buf_printf(to, "%s/", anywhere ? "" : below);
+    if (of_policy && !(rule->flags & GUARD_RULE_DIRECT))
+        buf_text(to, "**/");
+    buf_text(to, plan_string(p, rule->text));
+}

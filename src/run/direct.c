@@ -17,6 +17,7 @@
 #include "run/asked/denied.h"
 #include "run/asked/guess.h"
 #include "run/asked/env_seen.h"
+#include "run/asked/hooks_seen.h"
 #include "run/asked/inquiry.h"
 #include "run/asked/monitor.h"
 #include "run/asked/reason.h"
@@ -600,14 +601,17 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     snprintf(instance, sizeof instance, "%d", (int)getpid());
     ask.instance = instance;
     struct env_seen before;
+    struct hooks_seen hooks;
     if (!o.cow && (p->policy->cow || o.cow_from))
         o.cow = "";
     env_look(p->policy, &before);
+    hooks_look(p->policy, &hooks);
     if (o.events)
         r = sink_open(o.events, &result->sink, &e);
     if (r == 0)
         r = start_layered(result, &o, &ask, stdio, &e);
     if (r < 0) {
+        hooks_seen_free(&hooks);
         pinfold_result_free(result);
         return tell(error, &e, r);
     }
@@ -624,6 +628,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     result->box.events_errno = -sink_close(result->sink);
     result->sink = NULL;
     env_replaced(p->policy, &before, &result->box);
+    hooks_changed(p->policy, &hooks, &result->box);
     say_rest(&o, result, &before);
     cow_say(&o, &result->box.layer);
     *ret = result;

@@ -88,10 +88,44 @@ static int policy_of(struct arena *mem, const char *state, const char *path, boo
     return r == 0 || r == -EPERM ? r : err_sys(e, ERR_POLICY, -r, "cannot trust '%s'", file);
 }
 
+/* The content of the file, or the only one that it may have, is what is trusted. */
+static int trust(struct arena *mem, const char *state, const char *path, const char *record, const char *real,
+                 const struct str *only, const char **ret, struct err *e)
+{
+    struct str content;
+    int r = read_whole(mem, real, MAX_POLICY_TEXT, FILE_ANYBODYS, true, false, &content, e);
+    if (r < 0)
+        return r;
+    if (only && !str_eq(content, *only))
+        return err_say(e, ERR_POLICY, "'%s' was changed by somebody else meanwhile, so it is not trusted; look at it",
+                       real);
+    const char *text = trust_text(mem, real, content);
+    const char *directory = arena_printf(mem, "%s/trust", state);
+    if (!text || !directory)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot trust '%s'", path);
+    r = make_private_directories(directory, e);
+    if (r == 0)
+        r = write_trust(record, text, e);
+    if (r < 0)
+        return r;
+    *ret = arena_printf(mem, "trusted: %s (SHA-256 %.16s...); any change to the file ends the trust", real, text + 3);
+    return 0;
+}
+
+int trust_content(struct arena *mem, const char *state, const char *path, struct str content, struct err *e)
+{
+    char real[PATH_MAX];
+    const char *ignored;
+    int r = policy_of(mem, state, path, false, real, e);
+    const char *record = r < 0 ? NULL : record_path(mem, state, real);
+    return r < 0    ? r
+           : record ? trust(mem, state, path, record, real, &content, &ignored, e)
+                    : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot trust '%s'", path);
+}
+
 int trust_say(struct arena *mem, const char *state, const char *path, bool withdraw, const char **ret, struct err *e)
 {
     char real[PATH_MAX];
-    struct str content;
 
     int r = policy_of(mem, state, path, withdraw, real, e);
     if (r < 0)
@@ -106,18 +140,5 @@ int trust_say(struct arena *mem, const char *state, const char *path, bool withd
         *ret = arena_printf(mem, was ? "no longer trusted: %s" : "was not trusted: %s", real);
         return 0;
     }
-    r = read_whole(mem, real, MAX_POLICY_TEXT, FILE_ANYBODYS, true, false, &content, e);
-    if (r < 0)
-        return r;
-    const char *text = trust_text(mem, real, content);
-    const char *directory = arena_printf(mem, "%s/trust", state);
-    if (!text || !directory)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot trust '%s'", path);
-    r = make_private_directories(directory, e);
-    if (r == 0)
-        r = write_trust(record, text, e);
-    if (r < 0)
-        return r;
-    *ret = arena_printf(mem, "trusted: %s (SHA-256 %.16s...); any change to the file ends the trust", real, text + 3);
-    return 0;
+    return trust(mem, state, path, record, real, NULL, ret, e);
 }

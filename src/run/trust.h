@@ -11,5 +11,7 @@
 bool trust_given(struct arena *mem, const char *state, const char *path, struct str content);
 /* Trusts (or no longer trusts) the policy at `path`; `ret` gets a message in `mem`. */
 int trust_say(struct arena *mem, const char *state, const char *path, bool withdraw, const char **ret, struct err *e);
+/* Trusts it only if it has this content: who has written it, or shown it, trusts nothing that took its place meanwhile. */
+int trust_content(struct arena *mem, const char *state, const char *path, struct str content, struct err *e);
 
 #define PROJECT_POLICY ".pinfold/policy.yaml"

@@ -428,6 +428,13 @@ void words_left(const struct left_behind *l, struct buf *out)
         words_safe(out, l->path);
         return;
     }
+    if (same(l->kind, "hooks")) {
+        buf_text(out, "left '");
+        words_safe(out, l->path);
+        buf_printf(out, "' with other commands or settings for what git's hooks run (%s); inspect it before you commit",
+                   l->what ? l->what : "");
+        return;
+    }
     if (same(l->kind, "name")) {
         buf_text(out, "left '");
         words_safe(out, l->path);

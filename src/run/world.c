@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "base/fd.h"
 #include "survey/written.h"
@@ -216,13 +217,31 @@ static bool others_may_write(const struct stat *st)
     return (st->st_mode & S_IWOTH) || ((st->st_mode & S_IWGRP) && st->st_gid != st->st_uid);
 }
 
-static int judge_owner(const char *path, const struct stat *st, enum file_trust trust, struct err *e)
+/* Whether its file system, which knows no modes, gives all files the one that it was mounted with: chmod(1) changes nothing there. */
+static bool has_one_mode(int fd)
+{
+    static const uint32_t types[] = {0x4d44 /* FAT */, 0x2011bab0 /* exFAT */, 0x7366746e /* NTFS */,
+                                     0x65735546 /* fuseblk */};
+    struct statfs fs;
+    bool one = false;
+    for (size_t i = 0; fstatfs(fd, &fs) == 0 && i < sizeof types / sizeof *types; i++)
+        one |= (uint32_t)fs.f_type == types[i];
+    return one;
+}
+
+static int judge_owner(const char *path, int fd, const struct stat *st, enum file_trust trust, struct err *e)
 {
     if (trust == FILE_ANYBODYS)
         return 0;
     if (st->st_uid != 0 && (trust == FILE_SYSTEM || st->st_uid != getuid()))
         return err_say(e, ERR_REFUSED, "'%s' belongs to user %u; it must belong to root%s (chown it, or remove it)",
                        path, (unsigned)st->st_uid, trust == FILE_OWN ? " or to you" : "");
+    if (others_may_write(st) && has_one_mode(fd))
+        return err_say(
+            e, ERR_REFUSED,
+            "'%s' is writable by others (mode %04o), as is every file of its file system, which keeps no modes: "
+            "mount that with umask=022, or have the file elsewhere (pinfold's own: XDG_STATE_HOME)",
+            path, (unsigned)(st->st_mode & 07777));
     if (others_may_write(st))
         return err_say(e, ERR_REFUSED, "'%s' is writable by others (mode %04o); run: chmod go-w '%s'", path,
                        (unsigned)(st->st_mode & 07777), path);
@@ -256,7 +275,7 @@ static int read_open(struct arena *mem, int fd, const char *path, size_t max, en
         return err_sys(e, ERR_SYSTEM, errno, "cannot stat '%s'", path);
     if (!S_ISREG(st.st_mode))
         return err_say(e, ERR_POLICY, "'%s' is not a regular file", path);
-    int r = judge_owner(path, &st, trust, e);
+    int r = judge_owner(path, fd, &st, trust, e);
     if (r < 0)
         return r;
     size_t room = st.st_size > 0 ? (size_t)st.st_size : 4096, n = 0;

@@ -57,11 +57,29 @@ static int no_core_dumps(void)
     return e == -EPERM ? sys_prlimit(RLIMIT_CORE, &none, NULL) : e;
 }
 
+/* These the kernel counts for the user, whose work outside needs some, too. Where the limit is smaller already it stays. */
+static int leave_some(void)
+{
+    static const struct {
+        int what;
+        struct sys_rlimit most;
+    } shared[] = {{RLIMIT_SIGPENDING, {8192, 8192}}, {RLIMIT_MSGQUEUE, {409600, 409600}}};
+    int e = 0;
+    for (size_t i = 0; e == 0 && i < sizeof shared / sizeof *shared; i++) {
+        e = sys_prlimit(shared[i].what, &shared[i].most, NULL);
+        if (e == -EPERM)
+            e = 0;
+    }
+    return e;
+}
+
 int step_filter(struct runner *r, const struct step *s)
 {
     if (s->a >= FILTER_VARIANTS)
         return -EBADMSG;
     int e = no_core_dumps();
+    if (e == 0)
+        e = leave_some();
     if (e < 0)
         return e;
     const struct filter_program *f = &filters[s->a];

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 #include "supervisor/audit.h"
 #include "supervisor/parts.h"
 #include "supervisor/sink.h"
-#include "protocol/guard_table.h"
+#include "protocol/guard_image.h"
 
 #define AGAIN_MS 3600000u
 
@@ -212,15 +213,18 @@ void denial_keep(struct box *b, const struct denial *d)
     denial_log(b, &r->denials[r->n_denials - 1]);
 }
 
-/* The rule's text, or the reason the guard gave for what is built in. */
-static const char *rule_text(const struct plan_image *image, uint32_t rule, const char *reason)
+/* The rule as it was written, or the reason the guard gave for what is built in; malloc()ed, or NULL. */
+static char *rule_text(const struct plan_image *image, uint32_t rule, const char *reason)
 {
     if (image && image->guard_bytes >= sizeof(struct guard_table)) {
         const struct guard_table *t = (const void *)((const char *)image + image->guard_at);
-        if (rule < t->n_rules)
-            return plan_string(image, t->rules[rule].text);
+        auto_buf struct buf said = BUF(2 * PATH_MAX);
+        if (rule < t->n_rules) {
+            guard_rule_said(image, &t->rules[rule], &said);
+            return buf_take(&said);
+        }
     }
-    return *reason ? reason : "default";
+    return strdup(*reason ? reason : "default");
 }
 
 /* The command line in a frame, malloc()ed, or NULL. */
@@ -273,7 +277,7 @@ void denial_frame(struct box *b, const struct denial_frame *f, size_t n)
     snprintf(kind, sizeof kind, "%s", socket ? "socket" : "file");
     snprintf(action, sizeof action, "%s", known_action ? actions[copy.action] : "change");
     snprintf(how, sizeof how, "guard");
-    char *rule = strdup(branch ? "git.verify: required" : rule_text(b->spec->start.plan->image, copy.rule, reason));
+    char *rule = branch ? strdup("git.verify: required") : rule_text(b->spec->start.plan->image, copy.rule, reason);
     char *said = strdup(target);
     if (rule && said) {
         struct denial d = {kind, action, said, rule, NULL, how, copy.pid};

@@ -3,11 +3,13 @@
  * them. The guard's names are judged by its own rules (judge/judge.h); where it looks at the file system, so do we.
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "git/gitconfig.h"
+#include "protocol/guard_image.h"
 #include "why/parts.h"
 
 #define NEW_NAME "a new file" /* no rule is about such a name */
@@ -194,11 +196,13 @@ static bool guarding_at(struct why_question *q, const char *text, struct guardin
 
 static const char *guarded_text(struct why_question *q, const struct rule *rule)
 {
-    const char *text = plan_string(q->plan->image, rule->said->text);
-    const char *kind = rule->said->kind == GUARD_RULE_NAME      ? "guarded name"
-                       : rule->said->kind == GUARD_RULE_PROTECT ? "protect"
-                                                                : "hide";
-    return arena_printf(q->mem, "%s %s", kind, text);
+    const bool always = rule->said->flags & GUARD_RULE_ALWAYS;
+    const char *kind = rule->said->kind == GUARD_RULE_NAME && !always     ? "guarded name"
+                       : rule->said->kind == GUARD_RULE_PROTECT || always ? "protect"
+                                                                          : "hide";
+    auto_buf struct buf said = BUF(2 * PATH_MAX);
+    guard_rule_said(q->plan->image, rule->said, &said);
+    return arena_printf(q->mem, "%s %s", kind, buf_cstr(&said));
 }
 
 static int refuse_rule(struct why_question *q, const struct rule *rule, enum why_cause cause, const char *reason)

@@ -2,8 +2,11 @@
  * Attacks on what there is only so much of. Each operation returns 0 when it got through, or -errno (attack.h).
  */
 #include "attack.h"
+#include <mqueue.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define OP(name) static int name(int n __attribute__((unused)), char **args __attribute__((unused)))
@@ -96,6 +99,42 @@ OP(op_lock_memory)
     void *p = mmap(NULL, 256u << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return p == MAP_FAILED ? -errno : done(mlock(p, 256u << 20));
 }
+/* What the kernel counts for the user or for the machine: with N of these nobody else has any, or not enough. */
+OP(op_aio)
+{
+    unsigned long context = 0;
+    return done((int)syscall(SYS_io_setup, 1, &context));
+}
+OP(op_pending_signals)
+{
+    const union sigval nothing = {0};
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGRTMIN);
+    if (sigprocmask(SIG_BLOCK, &blocked, NULL) < 0)
+        return -errno;
+    for (int i = atoi(args[0]); i > 0; i--) {
+        if (sigqueue(getpid(), SIGRTMIN, nothing) < 0)
+            return -errno;
+    }
+    return 0;
+}
+OP(op_message_queues)
+{
+    char name[48];
+    struct mq_attr size = {.mq_maxmsg = 10, .mq_msgsize = 8192}; /* 82 KiB, as the kernel counts */
+    int made = 0, result = 0, many = atoi(args[0]);
+    for (; made < many && result == 0; made++) {
+        snprintf(name, sizeof name, "/pf-attack-%d-%d", (int)getpid(), made);
+        const mqd_t queue = mq_open(name, O_CREAT | O_EXCL | O_RDWR, 0600, &size);
+        result = queue == (mqd_t)-1 ? -errno : 0;
+    }
+    for (int i = 0; i < made; i++) {
+        snprintf(name, sizeof name, "/pf-attack-%d-%d", (int)getpid(), i);
+        (void)mq_unlink(name);
+    }
+    return result;
+}
 
 const struct entry resource_entries[] = {
     {"forks", 1, op_forks},
@@ -105,5 +144,8 @@ const struct entry resource_entries[] = {
     {"raise-files", 0, op_raise_files},
     {"nice", 0, op_nice},
     {"lock-memory", 0, op_lock_memory},
+    {"aio-context", 0, op_aio},
+    {"pending-signals", 1, op_pending_signals},
+    {"message-queues", 1, op_message_queues},
     {NULL, 0, NULL},
 };

@@ -944,6 +944,9 @@ A("fill-dev-shm", "fill /dev/shm/pf-fill-{own} 200", "refused ENOSPC|refused EDQ
 A("raise-open-files", "raise-files", "EPERM", root_control=True, through="refused EPERM", users="root")
 A("raise-priority", "nice", "EPERM EACCES", root_control=True)
 A("lock-memory", "lock-memory", "EPERM ENOMEM EAGAIN", root_control=True)
+A("aio-contexts-of-the-machine", "aio-context", "ENOSYS", absent="refused (ENOSYS|EAGAIN)")
+A("pending-signals-of-the-user", "pending-signals 9000", "EAGAIN", absent="refused EAGAIN")
+A("message-queues-of-the-user", "message-queues 6", "EMFILE", absent="refused (EMFILE|ENOSYS)")
 
 
 def fill_effect(scene, place="/tmp"):

@@ -480,9 +480,9 @@ static void ask_kernel(uint32_t bits, const struct ask *asks, size_t n)
         {"generic netlink", SYS_socket, 16, 3, 16, 0, -EPROTONOSUPPORT},                                               \
         {"vsock", SYS_socket, 40, 1, 0, 0, -EAFNOSUPPORT}, {"packet", SYS_socket, 17, 3, 0, 0, -EAFNOSUPPORT},         \
         {"AF_ALG", SYS_socket, 38, 5, 0, 0, -EAFNOSUPPORT}, {"keyctl", SYS_keyctl, 0, 0, 0, 0, -ENOSYS},               \
-        {"io_uring", SYS_io_uring_setup, 1, 0, 0, 0, -ENOSYS}, {"bpf", SYS_bpf, 0, 0, 0, 0, -EPERM},                   \
-        {"perf", SYS_perf_event_open, 0, 0, 0, 0, -EPERM}, {"unknown", 599, 0, 0, 0, 0, -ENOSYS},                      \
-        {"reboot", SYS_reboot, 0, 0, 0, 0, -EPERM},                                                                    \
+        {"io_uring", SYS_io_uring_setup, 1, 0, 0, 0, -ENOSYS}, {"AIO", SYS_io_setup, 1, 0, 0, 0, -ENOSYS},             \
+        {"bpf", SYS_bpf, 0, 0, 0, 0, -EPERM}, {"perf", SYS_perf_event_open, 0, 0, 0, 0, -EPERM},                       \
+        {"unknown", 599, 0, 0, 0, 0, -ENOSYS}, {"reboot", SYS_reboot, 0, 0, 0, 0, -EPERM},                             \
         {"open for reading", SYS_openat, -100, (long)"/", 0, 0, NOT_REFUSED},                                          \
         {"set-user-id temporary file", SYS_openat, -100, (long)"/tmp", 020200002, 04755, -EPERM},                      \
         {"TIOCSTI", SYS_ioctl, 0, 0x5412, 0, 0, -EPERM}, {"lease", SYS_fcntl, 0, 1024, 0, 0, -EPERM},                  \

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "git/gitpush.h"
+#include "project/beside.h"
 #include "project/branch.h"
 #include "project/rules.h"
 
@@ -187,11 +188,32 @@ static void branches_have_names(void **state)
     assert_string_equal(name, "agent-sandbox-my_proj-277056d6723d");
 }
 
+/* Each option of a policy has a line in beside.c, so that nobody adds one without a thought for the boxes beside; and no other is there. */
+static void options_hold_beside(void **state)
+{
+    (void)state;
+    const struct pinfold_option_info *o;
+    for (size_t i = 0; (o = pinfold_option_at(i)) != NULL; i++) {
+        if (o->name && beside_of(o->name) < 0)
+            fail_msg("beside.c does not know --%s", o->name);
+    }
+    const struct pinfold_option hide = {"hide", "x"}, allow = {"allow", "x"}, lose = {"may-lose", "remap"},
+                                inside = {"protect", "a"}, deep = {"protect", "**/a"}, away = {"protect", "/srv/a"},
+                                unknown = {"no-such-option", "x"};
+    assert_true(beside_holds(&hide, true) && beside_holds(&hide, false));
+    assert_true(beside_holds(&unknown, true) && beside_holds(&unknown, false));
+    assert_false(beside_holds(&allow, true) || beside_holds(&allow, false));
+    assert_true(beside_holds(&lose, true) && !beside_holds(&lose, false));
+    assert_false(beside_holds(&inside, true) || beside_holds(&deep, true) || beside_holds(&away, false));
+    assert_true(beside_holds(&away, true));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lines_are_gits),          cmocka_unit_test(names_are_judged),
-                                       cmocka_unit_test(changes_are_judged),      cmocka_unit_test(rules_are_words),
-                                       cmocka_unit_test(packets_are_written),     cmocka_unit_test(branches_have_names),
-                                       cmocka_unit_test(written_places_are_found)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_are_gits),           cmocka_unit_test(names_are_judged),
+        cmocka_unit_test(changes_are_judged),       cmocka_unit_test(rules_are_words),
+        cmocka_unit_test(packets_are_written),      cmocka_unit_test(branches_have_names),
+        cmocka_unit_test(written_places_are_found), cmocka_unit_test(options_hold_beside)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

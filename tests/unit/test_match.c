@@ -11,6 +11,7 @@
 #include "glob_reference.h"
 #include "match/addr.h"
 #include "match/glob.h"
+#include "match/manifest.h"
 #include "match/path.h"
 #include "match/proctext.h"
 #include "match/spelling.h"
@@ -569,6 +570,38 @@ static void paths_of_processes_have_numbers(void **state)
         assert_true(proc_leaves(out[i]) && !proc_leaves(in[i]));
 }
 
+static void keys_of_hooks_are_compared(void **state)
+{
+#define LINT "\"lint-staged\":{\"*.js\":[\"a\",\"b\"]}"
+    static const struct {
+        const char *before, *after, *changed; /* NULL: not */
+    } rows[] = {
+        {"", "", NULL},
+        {"", "{}", NULL},
+        {"{\"name\":\"x\"}", "{\"name\":\"y\",\"scripts\":{\"lint-staged\":\"z\"}}", NULL},
+        {"{" LINT "}", "\xef\xbb\xbf { \"a\" : 1,\n \"lint-staged\" : { \"*.js\" : [ \"a\" ,\t\"b\" ] } }\n", NULL},
+        {"{" LINT "}", "{\"lint-staged\":{\"*.js\":[\"a\",\"b \"]}}", "lint-staged"},
+        {"{" LINT "}", "{}", "lint-staged"},
+        {"", "{" LINT ",\"husky\":{},\"x\":\"}\"}", "lint-staged, husky"},
+        {"{" LINT "}", "{" LINT ",\"a\":\"\\\"\",\"lint-staged\":1}", "lint-staged"}, /* the last one counts */
+        {"{\"prettier\":\"a\\\"b\"}", "{\"prettier\":\"a\\\\\" }", "prettier"},
+        {"{}", "{\"lint\\u002dstaged\":1}", "it cannot be read"},
+        {"{}", "[]", "it cannot be read"},
+        {"{}", "{\"a\":\"", "it cannot be read"},
+        {"{}", "{\"a\":[1}", "it cannot be read"},
+        {"{}", "{\"husky\"", "it cannot be read"},
+        {"{}", "{\"husky\":", "it cannot be read"},
+        {"{}", "{", "it cannot be read"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        auto_buf struct buf keys = BUF(1024);
+        const bool changed = manifest_changed(str_of(rows[i].before), str_of(rows[i].after), &keys);
+        if (changed != !!rows[i].changed || (changed && !same(buf_cstr(&keys), rows[i].changed)))
+            fail_msg("%s -> %s: %s", rows[i].before, rows[i].after, changed ? buf_cstr(&keys) : "nothing");
+    }
+#undef LINT
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(numbers_stand_behind_their_labels),
@@ -586,6 +619,7 @@ int main(void)
                                        cmocka_unit_test(ranges_begin_with_their_first_address),
                                        cmocka_unit_test(ports_are_plain_numbers),
                                        cmocka_unit_test(addresses_for_a_browser_are_of_the_plainest_form),
-                                       cmocka_unit_test(names_have_one_plain_spelling)};
+                                       cmocka_unit_test(names_have_one_plain_spelling),
+                                       cmocka_unit_test(keys_of_hooks_are_compared)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -166,7 +166,8 @@ static void put_words(const struct paint *p, const struct pinfold_value *change)
                                           {"executable", "new executable"},
                                           {"git", "below .git"},
                                           {"link-place", "link in place of a directory or into .git"},
-                                          {"spelling", "another spelling of a guarded name"}};
+                                          {"spelling", "another spelling of a guarded name"},
+                                          {"hooks", "other commands for git's hooks"}};
     const char *before = " (";
     for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
         if (!has(change, "alarms", said[i][0]))

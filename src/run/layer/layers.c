@@ -291,7 +291,7 @@ static void put_layer_change(struct json *j, const struct layer_trees *t, const 
 {
     static const char *const whats[] = {"content", "mode", "type", "attributes", "owner", NULL};
     static const char *const alarms[] = {"guarded", "link-out",   "special",  "setuid", "executable",
-                                         "git",     "link-place", "spelling", NULL};
+                                         "git",     "link-place", "spelling", "hooks",  NULL};
     uint64_t added = 0, removed = 0;
     json_object(j, NULL);
     put_layer_path(j, c->path);
