@@ -18,7 +18,7 @@
 #include <string.h>
 #include "base/fd.h"
 #include "guard/calls/table.h"
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 #include "protocol/paths.h"
 #include "match/addr.h"
 #include "match/proctext.h"

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 #include "protocol/paths.h"
 #include "match/proctext.h"
 

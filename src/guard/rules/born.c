@@ -1,7 +1,7 @@
 /* What this guard remembers in the memory shared by its workers: objects created in this box, and places by path. */
 #include <errno.h>
 #include <string.h>
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 
 /* ---- objects created in this box ---- */
 

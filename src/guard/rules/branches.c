@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "git/gitconfig.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 #include "protocol/moves.h"
 #include "sys/fd.h"
 #include "sys/poll.h"

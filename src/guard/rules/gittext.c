@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include "git/gitconfig.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 
 bool git_is_nothing(int no)
 {

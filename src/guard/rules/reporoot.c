@@ -16,7 +16,7 @@
 #include <string.h>
 #include "base/buf.h"
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 #include "sys/fd.h"
 
 /* Whether the names of the list apply around this path. */

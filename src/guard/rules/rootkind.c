@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 
 bool root_is_lost(struct guard *g, struct str directory)
 {
