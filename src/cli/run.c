@@ -259,7 +259,7 @@ static void their_files(const struct ask *a, const char *name)
     const char *home = getenv("HOME");
     struct pinfold_policy *policy;
     struct pinfold_error ignored;
-    for (size_t i = 0; i < a->n_words; i++) {
+    for (int i = 0; i < a->n_words; i++) {
         if (strstr(a->words[i], "--no-default-rc"))
             return;
     }

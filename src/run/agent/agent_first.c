@@ -7,7 +7,7 @@
 
 #include "match/path.h"
 #include "run/agent/starting.h"
-#include "run/elsewhere.h"
+#include "run/layer/elsewhere.h"
 #include "run/load.h"
 
 enum { NAMED = 6 };

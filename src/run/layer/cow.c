@@ -23,7 +23,7 @@
 #include "sys/remove.h"
 #include "match/path.h"
 #include "run/caches.h"
-#include "run/elsewhere.h"
+#include "run/layer/elsewhere.h"
 #include "layer/repo/repo.h"
 #include "layer/stack/stack.h"
 #include "run/nested.h"

@@ -2,7 +2,7 @@
  * Words about a repository that lies outside of the workspace. They decide nothing: who may write the workspace may have
  * written its file .git, so a repository is named for --rw only if it names the workspace, too.
  */
-#include "run/elsewhere.h"
+#include "run/layer/elsewhere.h"
 
 #include <fcntl.h>
 #include <limits.h>
