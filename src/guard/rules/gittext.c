@@ -1,4 +1,5 @@
-/* Examines a directory as git would: whether it is a repository, and the content of a configuration. */
+/* Examines a directory as git would: whether it is a repository, and the content of a configuration.
+   Bytes come from here, gitconfig.c and gitindex.c judge them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
