@@ -85,13 +85,17 @@ int err_no_process(struct err *e, int r)
     return r == -EAGAIN ? err_hint(e, r, "%s", ERR_MORE_PROCESSES) : r;
 }
 
-int err_no_room(struct err *e, int r)
+int err_used_up(struct err *e, int r)
 {
-    if (!e || e->kind != ERR_SYSTEM || (e->no != ENOSPC && e->no != EDQUOT))
+    const bool room = e && e->kind == ERR_SYSTEM && (e->no == ENOSPC || e->no == EDQUOT);
+    if (!e || (!room && e->no != EMFILE && e->no != ENFILE))
         return r;
     const char *why = strerror(e->no);
     const size_t n = strlen(e->text), end = strlen(why);
     if (n < end || strcmp(e->text + n - end, why) != 0)
         return r;
-    return err_hint(e, r, "make room: df -h, df -i, or your quota");
+    return err_hint(e, r, "%s",
+                    room              ? "make room: df -h, df -i, or your quota"
+                    : e->no == EMFILE ? "as many files as a process may open here are open: raise ulimit -n"
+                                      : "as many files as this machine may open are open: raise fs.file-max");
 }

@@ -38,8 +38,8 @@ int err_hint(struct err *e, int r, const char *format, ...) __attribute__((forma
     "some"
 int err_no_process(struct err *e, int r);
 
-/* Appends what helps where a disk is full (ENOSPC, EDQUOT), unless something is appended already; returns r. */
-int err_no_room(struct err *e, int r);
+/* Appends what helps where a disk is full or no more files may be open, unless something is appended already; returns r. */
+int err_used_up(struct err *e, int r);
 
 static inline bool err_is_refused(int r)
 {

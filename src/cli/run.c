@@ -144,7 +144,8 @@ static const struct helpless {
     {"apt", USER},      {"apt-get", USER},    {"dpkg", USER},         {"newgrp", RIGHTS},      {"sg", RIGHTS},
     {"passwd", RIGHTS}, {"chsh", RIGHTS},     {"chfn", RIGHTS},       {"crontab", RIGHTS},     {"at", RIGHTS},
     {"mount", MOUNTS},  {"umount", MOUNTS},   {"fusermount", MOUNTS}, {"fusermount3", MOUNTS}, {"ping", ICMP},
-    {"ping6", ICMP},    {"traceroute", ICMP}, {"tracepath", ICMP},    {"mtr", ICMP},
+    {"ping6", ICMP},    {"traceroute", ICMP}, {"tracepath", ICMP},    {"mtr", ICMP},           {"yarn", NULL},
+    {"yarnpkg", NULL}, /* only where their_files() finds one */
 #undef USER
 #undef RIGHTS
 #undef ICMP
@@ -267,6 +268,46 @@ static bool has_image(const struct ask *a)
     return image;
 }
 
+/*
+ * Yarn 1 ends if there is a file of settings that it may not read, and a box hides these for the tokens in them. Others go on
+ * without: npm, pnpm, bun, cargo.
+ */
+static void their_files(const struct ask *a, const char *name)
+{
+    static const char files[][13] = {".npmrc", ".yarnrc.yml"};
+    const struct pinfold_policy_options o = {.size = sizeof o,
+                                             .options = a->policy,
+                                             .settings_format = a->settings_format,
+                                             .text = a->text,
+                                             .no_layers = a->no_layers};
+    const char *home = getenv("HOME");
+    struct pinfold_policy *policy;
+    struct pinfold_error ignored;
+    for (int i = 0; i < a->n_words; i++) {
+        if (strstr(a->words[i], "--no-default-rc"))
+            return;
+    }
+    if (!home || pinfold_policy_load(&o, &policy, &ignored) < 0)
+        return;
+    bool said = false;
+    for (size_t i = 0; !said && i < sizeof files / sizeof *files; i++) {
+        auto_buf struct buf path = BUF(8192);
+        struct pinfold_report *report;
+        buf_printf(&path, "%s/%s", home, files[i]);
+        if (!buf_ok(&path) || access(buf_cstr(&path), F_OK) < 0)
+            continue;
+        const int r = pinfold_why(policy, "read", buf_cstr(&path), &report, &ignored);
+        if (r >= 0)
+            pinfold_report_free(report);
+        said = r == 1;
+        if (said)
+            complain("%s: its version 1 ends where it may not read ~/%s, which is hidden in the box: 'yarn "
+                     "--no-default-rc' reads no such file; or allow it with --ro ~/%s",
+                     name, files[i], files[i]);
+    }
+    pinfold_policy_free(policy);
+}
+
 int verb_run(struct ask *a)
 {
     if (a->n_words == 0 && !has_image(a)) {
@@ -281,8 +322,10 @@ int verb_run(struct ask *a)
     const struct helpless *found = helpless_of(a->words, a->n_words);
     if (entry_agent_known(name))
         complain("%s had neither its login nor its settings in this box; 'pinfold %s' gives it both", name, name);
-    else if (found)
+    else if (found && found->why)
         complain("%s %s", found->name, found->why);
+    else if (found)
+        their_files(a, found->name);
     return status;
 }
 

@@ -89,7 +89,7 @@ static int make_stage_directory(struct scene *c, struct err *e)
     const int no = errno, r = err_sys(e, ERR_SYSTEM, no,
                                       "cannot create a directory for the attacks (in the home directory, or here)");
     if (no == ENOSPC || no == EDQUOT)
-        return err_no_room(e, r);
+        return err_used_up(e, r);
     return err_hint(e, r, "run it in a directory that you can write, or set HOME to one");
 }
 
@@ -109,9 +109,9 @@ static int make_files(struct scene *c, struct err *e)
     if (r == 0)
         r = make_file(c->dir, "hidden/secret");
     if (r < 0)
-        return err_no_room(e, err_sys(e, ERR_SYSTEM, -r, "cannot create files in '%s'", c->dir));
+        return err_used_up(e, err_sys(e, ERR_SYSTEM, -r, "cannot create files in '%s'", c->dir));
     snprintf(program, sizeof program, "%s/" PROGRAM_COPY, c->dir);
-    return err_no_room(e, copy_program(program, e));
+    return err_used_up(e, copy_program(program, e));
 }
 
 static int listen_unix(const char *name, size_t n)

@@ -65,7 +65,15 @@ static int add_place(struct layers *l, enum policy_layer layer, const char *path
 static int add_users(struct layers *l, struct err *e)
 {
     const int r = add_place(l, LAYER_USER, arena_printf(l->mem, "%s/policy.yaml", l->world.config), FILE_OWN, e);
-    return r < 0 && access(l->world.home, X_OK) < 0 && errno == EACCES
+    const char *base = getenv("XDG_CONFIG_HOME");
+    if (r != -EACCES)
+        return r;
+    if (base && base[0] == '/') /* of the user that `su` came from, for one */
+        return access(base, X_OK) < 0 && errno == EACCES
+                   ? err_hint(e, r,
+                              "XDG_CONFIG_HOME is a place that you may not enter: unset it, or set it to one of yours")
+                   : r;
+    return access(l->world.home, X_OK) < 0 && errno == EACCES
                ? err_hint(e, r, "HOME is %s, which you may not enter; set HOME to a directory of yours", l->world.home)
                : r;
 }

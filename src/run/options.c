@@ -20,7 +20,7 @@ int tell(struct pinfold_error *to, const struct err *from, int r)
 {
     if (to && r < 0) {
         struct err e = *from;
-        (void)err_no_room(&e, r);
+        (void)err_used_up(&e, r);
         to->kind = (enum pinfold_error_kind)e.kind;
         to->no = e.no;
         snprintf(to->text, sizeof to->text, "%s", e.text);

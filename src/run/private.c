@@ -111,6 +111,21 @@ static size_t slot_prefix(const struct plan *plan, const char *path, size_t *ret
     return (size_t)(end - path);
 }
 
+/*
+ * 0 if the slot can be used: it is not removed, and not on a file system that can only be read now. One look at what
+ * most slots have tells both, because nothing is found in a removed directory.
+ */
+static int look_at_slot(int fd)
+{
+    struct stat st;
+    const int r = sys_may(fd, "layer", 2);
+    if (r != -ENOENT)
+        return r;
+    if (fstat(fd, &st) == 0 && st.st_nlink == 0)
+        return -EBUSY;
+    return sys_may(fd, ".", 2);
+}
+
 static int lock_directory(const char *path, struct err *e)
 {
     int r = make_one(path, e);
@@ -121,9 +136,11 @@ static int lock_directory(const char *path, struct err *e)
         return err_sys(e, ERR_SYSTEM, errno, "cannot open the box's private directory '%s'", path);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? -EBUSY : err_sys(e, ERR_SYSTEM, errno, "cannot lock '%s'", path);
-    struct stat st;
-    if (fstat(fd, &st) == 0 && st.st_nlink == 0) /* removed meanwhile (caches.c) */
-        return -EBUSY;
+    r = look_at_slot(fd);
+    if (r == -EBUSY) /* removed meanwhile (caches.c) */
+        return r;
+    if (r < 0)
+        return err_sys(e, ERR_SYSTEM, -r, "cannot write the box's private directory '%s'", path);
     return take_fd(&fd);
 }
 
@@ -131,20 +148,22 @@ void private_guess(struct private_dirs *d, const char *slots)
 {
     char slot[PATH_MAX];
     for (unsigned i = 0; i < MAX_CACHE_SLOTS; i++) {
-        struct stat st;
         if ((size_t)snprintf(slot, sizeof slot, "%s/%u", slots, i) >= sizeof slot)
             return;
         auto_fd int fd = openat(AT_FDCWD, slot, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd < 0) { /* what is wrong with it is said when the plan asks for it */
+        if (fd < 0) { /* what is wrong with it is said when the plan asks for it, here and below */
             d->slot = i;
             return;
         }
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0) {
-            d->slot = i;
+        const int r = flock(fd, LOCK_EX | LOCK_NB) == 0 ? look_at_slot(fd) : -EBUSY;
+        if (r == -EBUSY)
+            continue;
+        d->slot = i;
+        if (r == 0) {
             d->lock = take_fd(&fd);
             d->held = slots;
-            return;
         }
+        return;
     }
 }
 

@@ -189,9 +189,14 @@ int world_look(struct arena *mem, const char *cwd, struct world *ret, struct err
     int r = find_own_places(mem, &w.home, &w.state, e);
     if (r < 0)
         return r;
-    if (!getcwd(here, sizeof here) || here[0] != '/')
-        return err_hint(e, err_sys(e, ERR_POLICY, here[0] == '/' ? errno : ENOENT, "cannot find the current directory"),
-                        "cd to one that exists");
+    const bool found = getcwd(here, sizeof here) != NULL;
+    if (!found ||
+        here[0] != '/') { /* the kernel finds nothing whose path is longer, musl calls that too small a room */
+        const int no = found ? ENOENT : errno == ERANGE ? ENAMETOOLONG : errno;
+        return err_hint(e, err_sys(e, ERR_POLICY, no, "cannot find the current directory"),
+                        no == ENAMETOOLONG ? "its path is longer than a program can be given: cd to one above it"
+                                           : "cd to one that exists");
+    }
     w.config = below_base(mem, base_directory(mem, "XDG_CONFIG_HOME", w.home, ".config"));
     r = cwd ? stand(mem, w.state, cwd, &w.cwd, e) : 0;
     if (r < 0)

@@ -92,10 +92,13 @@ static int own_directory(const char *path, struct err *e)
     char parent[PATH_MAX];
     const char *slash = strrchr(path, '/');
     int r = make_private_directories(path, e);
-    if (r < 0) /* as a rule it is of the user who became this one (su, sudo), or of a login that has ended */
-        return runtime_is_said()
-                   ? err_hint(e, r, "XDG_RUNTIME_DIR names no directory of yours: unset it, or set it to one")
-                   : r;
+    if (r < 0 &&
+        runtime_is_said()) /* as a rule of the user who became this one (su, sudo), or of a login that has ended */
+        return err_hint(e, r, "XDG_RUNTIME_DIR names no directory of yours: unset it, or set it to one");
+    if (r == -EACCES || r == -EROFS) /* anybody can make the one in /tmp first */
+        return err_hint(e, r, "set XDG_RUNTIME_DIR to a directory of yours that nobody else may enter");
+    if (r < 0)
+        return r;
     snprintf(parent, sizeof parent, "%.*s", (int)(slash - path), path);
     for (int up = 0; r == 0 && up < 2; up++) {
         r = runtime_judge(parent, e);

@@ -35,6 +35,11 @@ int runtime_judge(const char *path, struct err *e)
     /* Nobody else could write in it, so its content is ours: just fix the mode. */
     if (own && !(st.st_mode & 022) && (st.st_mode & 055) && chmod(path, 0700) == 0)
         return 0;
+    if (st.st_uid != geteuid()) /* anybody can make the one in /tmp first */
+        return err_say(
+            e, ERR_REFUSED,
+            "'%s' belongs to user %u; set XDG_RUNTIME_DIR to a directory of yours that nobody else may enter", path,
+            (unsigned)st.st_uid);
     if (!own || (st.st_mode & 077))
         return err_say(e, ERR_REFUSED, "'%s' must be your own directory with mode 0700; remove it, or run chmod 700",
                        path);

@@ -7,6 +7,7 @@
 
 #include "match/path.h"
 #include "run/agent/starting.h"
+#include "run/layer/elsewhere.h"
 #include "run/load.h"
 
 enum { NAMED = 6 };
@@ -93,6 +94,37 @@ static void put_reaches(const struct policy *p, struct buf *b)
                                    : " no host\n");
 }
 
+static bool may_write(const struct policy *p, const char *path)
+{
+    for (size_t i = 0; i < p->n_paths; i++) {
+        if (p->paths[i].access == PATH_RW && !p->paths[i].any_depth && path_at_or_below(path, p->paths[i].path))
+            return true;
+    }
+    return false;
+}
+
+/* A repository that git in the box can only look at: the agent would learn it from its first commit. */
+static void put_repository(const struct starting *s, const struct policy *p, struct buf *b)
+{
+    if (s->layered || p->workspace_read_only)
+        return;
+    const char *git = elsewhere_git(s->mem, s->workspace);
+    const char *whole = git ? elsewhere_main(s->mem, s->workspace, git) : NULL;
+    const char *above = git ? NULL : elsewhere_above(s->mem, s->workspace);
+    if (above && path_at_or_below(s->world.home, above)) /* a home in git is no project to start in */
+        return;
+    const char *at = whole ? whole : above ? arena_printf(s->mem, "%s/.git", above) : git;
+    if (!at || may_write(p, at))
+        return;
+    buf_printf(b, "git: can look, but neither stage nor commit, because the repository is outside: %s; ", at);
+    if (above)
+        buf_printf(b, "start in %s, or with --rw %s\n", above, at);
+    else if (whole)
+        buf_printf(b, "to let the agent commit, start it with --rw %s\n", at);
+    else
+        buf_text(b, "to let the agent commit, start it in the checkout that has it\n");
+}
+
 int first_lines(struct starting *s, const struct agent_begin *ask, const char **ret, struct err *e)
 {
     auto_buf struct buf b = BUF(16384);
@@ -101,6 +133,7 @@ int first_lines(struct starting *s, const struct agent_begin *ask, const char **
     if (r < 0)
         return r;
     put_writes(s, p, &b);
+    put_repository(s, p, &b);
     buf_text(&b, "may read: this machine's files, and copies of the agent's settings; what it changes of them stays in "
                  "a layer of this project\n");
     put_reaches(p, &b);

@@ -373,6 +373,10 @@ int agent_start_begin(const struct agent_begin *ask, struct agent_begun *ret, st
     struct starting *s = starting_new(mem);
     *ret = (struct agent_begun){.live = -1, .keeper = -1, .up = -1, .mem = mem};
     int r = s ? start_prepare(s, ask, ret, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "agent");
+    if ((r == -EROFS || r == -EACCES) && s->world.home && access(s->world.home, W_OK) < 0)
+        err_hint(&e, r,
+                 "an agent's settings, sessions and login are in the home, which cannot be written here: set HOME to a "
+                 "directory where it can have its own");
     if (s && !ret->login && !ret->session)
         starting_end(s);
     if (r == 0)

@@ -23,6 +23,7 @@
 #include "sys/remove.h"
 #include "match/path.h"
 #include "run/caches.h"
+#include "run/layer/elsewhere.h"
 #include "layer/repo/repo.h"
 #include "layer/stack/stack.h"
 #include "run/nested.h"
@@ -105,20 +106,8 @@ int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *
 
 const char *cow_limit(const char *workspace, struct arena *mem)
 {
-    static const char first[] = "gitdir: ";
-    char text[PATH_MAX + sizeof first];
-    struct stat st;
-    const char *path = arena_printf(mem, "%s/.git", workspace);
-    if (!path || lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
-        return NULL;
-    auto_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    const ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (n < (ssize_t)sizeof first || memcmp(text, first, sizeof first - 1) != 0)
-        return NULL;
-    text[n] = 0;
-    text[strcspn(text, "\n")] = 0;
-    const char *real = path_clean_at(mem, workspace, str_of(text + sizeof first - 1));
-    if (!real || path_at_or_below(real, workspace))
+    const char *real = elsewhere_git(mem, workspace);
+    if (!real)
         return NULL;
     auto_buf struct buf shown = BUF(MAX_COW_WORDS * 4);
     utf8_safe(&shown, str_of(real));
