@@ -1,10 +1,10 @@
 /* Compares the keys of two texts of a package.json from which hooks of git take commands. */
 #include "match/manifest.h"
 
-static const char *const hook_keys[] = {
-    "lint-staged", "nano-staged", "simple-git-hooks", "husky",        "gitHooks",  "git-hooks",  "pre-commit",
-    "precommit",   "pre-push",    "prettier",         "eslintConfig", "stylelint", "commitlint", NULL,
-};
+/* No addresses, which would be written into a page of each process. */
+static const char hook_keys[][20] = {"lint-staged",  "nano-staged", "simple-git-hooks", "husky",    "gitHooks",
+                                     "git-hooks",    "pre-commit",  "precommit",        "pre-push", "prettier",
+                                     "eslintConfig", "stylelint",   "commitlint"};
 
 static bool is_blank(char c)
 {
@@ -123,16 +123,17 @@ bool manifest_changed(struct str before, struct str after, struct buf *to)
     bool changed = false;
     if (str_eq(before, after))
         return false;
-    for (const char *const *key = hook_keys; *key; key++) {
+    for (size_t i = 0; i < sizeof hook_keys / sizeof *hook_keys; i++) {
+        const char *key = hook_keys[i];
         struct str was, is;
-        const bool read = value_of(before, *key, &was) && value_of(after, *key, &is);
+        const bool read = value_of(before, key, &was) && value_of(after, key, &is);
         if (!read) {
             buf_text(to, "it cannot be read");
             return true;
         }
         if (same_value(was, is))
             continue;
-        buf_printf(to, "%s%s", changed ? ", " : "", *key);
+        buf_printf(to, "%s%s", changed ? ", " : "", key);
         changed = true;
     }
     return changed;

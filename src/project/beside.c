@@ -5,7 +5,7 @@
 
 /* One line for each option of a policy; a test compares them with the library's. */
 static const struct {
-    const char *name;
+    char name[24]; /* no address, which would be written into a page of each process */
     enum beside holds;
 } all_known[] = {
     {"profile", BESIDE_ALL},
