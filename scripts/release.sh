@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes a release of what is committed: scripts/release.sh VERSION [DIRECTORY]
-# Checks that the tree is clean, that meson.build has this version, and that CHANGELOG.md says with a date what is in it. Puts
+# Checks that the tree is clean, that meson.build has this version, that CHANGELOG.md says with a date what is in it, and that what
+# libpinfold has from now on is recorded. Puts
 # pinfold-VERSION.tar.gz and SHA256SUMS into DIRECTORY (release/ without a word) and prints what is left to do by hand. The tarball
 # depends on the commit alone: the same commit gives the same bytes.
 set -eu
@@ -36,6 +37,8 @@ awk '/^## / { inside = $2 == "[Unreleased]"; next } inside && NF { said = 1 } EN
     die "CHANGELOG.md has entries under [Unreleased]; put them under the heading for $version and commit"
 debian=$(sed -n '1s/^pinfold (\([^)-]*\).*/\1/p' debian/changelog)
 [ "$debian" = "$version" ] || die "the first entry of debian/changelog is for version '$debian', not '$version'; add one and commit"
+[ -r tests/lint/abi-record ] || die "there is no tests/lint/abi-record"
+! grep -q '^next ' tests/lint/abi-record || die "tests/lint/abi-record has lines of no release; sed -i 's/^next /$version /' tests/lint/abi-record and commit"
 if git rev-parse -q --verify "refs/tags/v$version" >/dev/null && [ "$(git rev-parse "v$version^{commit}")" != "$(git rev-parse HEAD)" ]; then
     die "the tag v$version is another commit than HEAD; take the next version"
 fi

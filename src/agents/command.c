@@ -1,4 +1,7 @@
-/* What a definition says about command lines and boxes, filled in. Pure. */
+/*
+ * What a definition says about command lines and boxes, with its values filled in: {dir}, {response} and the like.
+ * Pure: run/agent/ has found out the values, and gives the options that result to the library.
+ */
 #include <string.h>
 #include "agents/agents.h"
 

@@ -1,4 +1,8 @@
-/* See confine.h: what a process gives up that copies between an agent's files on this machine and what boxes have. */
+/*
+ * What a process gives up that copies between an agent's files on this machine and what boxes have: capabilities,
+ * further processes, and every directory that Landlock is not told of. It reads what a box wrote, so it must reach
+ * nothing else (confine.h).
+ */
 #include "agents/confine.h"
 
 #include <linux/landlock.h>

@@ -26,8 +26,14 @@ static int take_places(const struct definition_reading *r, const struct node *n,
     return no;
 }
 
+static int take_program_places(const struct definition_reading *r, const struct node *n, const char ***ret)
+{
+    int no = take_places(r, n, ret);
+    return no < 0 ? no : agent_take_patterns(r, n, *ret);
+}
+
 /* One component: the name of a file or directory, or of a table. */
-static int take_name(const struct definition_reading *r, const struct node *n, const char **ret)
+static int take_component(const struct definition_reading *r, const struct node *n, const char **ret)
 {
     int no = agent_take_text(r, n, ret);
     if (no == 0 && (strchr(*ret, '/') || strcmp(*ret, ".") == 0 || strcmp(*ret, "..") == 0 || strlen(*ret) > 200))
@@ -74,7 +80,7 @@ static int take_files(const struct definition_reading *r, const struct node *n, 
             return agent_wrong(r, one,
                                databases ? "a database is \"file:\" and \"refresh:\", a list of tables"
                                          : "a file is \"file:\" and, when it is copied each time, \"refresh: true\"");
-        int no = take_name(r, name, &f->name);
+        int no = take_component(r, name, &f->name);
         if (no == 0 && databases)
             no = agent_take_list(r, refresh, &f->refresh);
         for (size_t k = 0; no == 0 && databases && k < refresh->n; k++)
@@ -97,7 +103,7 @@ static int take_state(const struct definition_reading *r, const struct node *n, 
         const struct node *key = &n->items[2 * i], *value = key + 1;
         int no = 0;
         if (str_is(key->text, "name"))
-            no = take_name(r, value, &s->name);
+            no = take_component(r, value, &s->name);
         else if (str_is(key->text, "at"))
             no = take_place(r, value, &s->at);
         else if (str_is(key->text, "linux"))
@@ -251,11 +257,11 @@ static int take_naming(const struct definition_reading *r, const struct node *n,
         const struct node *key = &n->items[2 * i], *value = key + 1;
         int no;
         if (str_is(key->text, "register"))
-            no = take_name(r, value, &w->register_file);
+            no = take_component(r, value, &w->register_file);
         else if (str_is(key->text, "below"))
-            no = take_name(r, value, &w->below);
+            no = take_component(r, value, &w->below);
         else if (str_is(key->text, "marker"))
-            no = take_name(r, value, &w->marker);
+            no = take_component(r, value, &w->marker);
         else
             no = agent_unknown(r, key, "project", "register, below, marker");
         if (no < 0)
@@ -352,7 +358,7 @@ static int take_start(const struct definition_reading *r, const struct node *n, 
         else if (str_is(key->text, "own_options"))
             no = agent_take_list(r, value, &s->own_options);
         else if (str_is(key->text, "places"))
-            no = take_places(r, value, &s->places);
+            no = take_program_places(r, value, &s->places);
         else if (str_is(key->text, "login"))
             no = agent_take_list(r, value, &s->login);
         else if (str_is(key->text, "login_port"))

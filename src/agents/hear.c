@@ -1,4 +1,7 @@
-/* What the processes that copy a login say, and for how long they are waited for. */
+/*
+ * What the processes that copy a login say, and for how long they are waited for. They read what a box wrote: one
+ * that says nothing within a minute counts as failed, and holds nobody up.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <time.h>

@@ -1,4 +1,7 @@
-/* Becomes one of pinfold's other programs, by the descriptor whose owner was checked. */
+/*
+ * Becomes one of pinfold's other programs (pinfold-sqlite, pinfold-login), by the descriptor whose owner was checked.
+ * A path could lead to another file by the time of the exec.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

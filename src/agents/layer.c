@@ -23,6 +23,7 @@
 #include "agents/agents.h"
 #include "agents/confine.h"
 #include "base/fd.h"
+#include "base/hash.h"
 #include "sys/process.h"
 #include "sys/remove.h"
 #include "sys/socket.h"
@@ -59,7 +60,7 @@ static bool equal(const struct text *a, const struct text *b)
 }
 
 /* A regular file below, and nothing for all else: what a box left there instead is no setting. */
-static struct text text_of(int dir, const char *name)
+static struct text text_of_file(int dir, const char *name)
 {
     struct text t = {0};
     auto_fd int fd = agent_file_open(dir, name, false);
@@ -92,24 +93,16 @@ static int directory(int dir, const char *name)
 
 /* ---- bring ---- */
 
-static uint64_t mixed(uint64_t h, const char *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)p[i]) *
-            1099511628211u; /* FNV-1a: of two that are alike one is told a second time, or not at all */
-    return h;
-}
-
 /* Whether this text of the host's is the first for which the box's version stays: each is told once. Kept among the copies, which no box reaches. */
 static bool is_news(const struct layer_work *w, int box, const char *name, const struct text *shown)
 {
     char note[32], now[17];
     struct stat st;
-    uint64_t h = mixed(14695981039346656037u, name, strlen(name) + 1);
-    h = fstat(box, &st) == 0 ? mixed(h, (const char *)&st.st_ino, sizeof st.st_ino) : h;
+    uint64_t h = hash64(HASH64, name, strlen(name) + 1);
+    h = fstat(box, &st) == 0 ? hash64(h, (const char *)&st.st_ino, sizeof st.st_ino) : h;
     snprintf(note, sizeof note, ".told-%016llx", (unsigned long long)h);
-    snprintf(now, sizeof now, "%016llx", (unsigned long long)mixed(h, shown->p, shown->n));
-    auto_text struct text before = text_of(w->told, note);
+    snprintf(now, sizeof now, "%016llx", (unsigned long long)hash64(h, shown->p, shown->n));
+    auto_text struct text before = text_of_file(w->told, note);
     if (before.there && before.n == sizeof now - 1 && memcmp(before.p, now, before.n) == 0)
         return false;
     (void)agent_file_put(w->told, note, now, sizeof now - 1);
@@ -149,10 +142,10 @@ static int bring_file(struct layer_work *w, int from, int box, int seeds, const 
         say(w, "is not a JSON object and was not copied into the box; correct it outside");
         return 0;
     }
-    auto_text struct text seed = text_of(seeds, name);
+    auto_text struct text seed = text_of_file(seeds, name);
     if (no < 0 || equal(&seed, &shown))
         return no;
-    auto_text struct text mine = text_of(box, name);
+    auto_text struct text mine = text_of_file(box, name);
     if (f->login) {
         if (mine.there && agent_json_own_login(f, view(&mine)))
             return 0;
@@ -227,7 +220,7 @@ static int bring(struct layer_work *w, int from, int box, int seeds, const char 
 /* The host has it no longer: it goes, unless a box has made something else of it. */
 static int withdraw(int box, int seeds, const char *name)
 {
-    auto_text struct text seed = text_of(seeds, name), mine = text_of(box, name);
+    auto_text struct text seed = text_of_file(seeds, name), mine = text_of_file(box, name);
     if (!seed.there)
         return 0;
     if (equal(&seed, &mine))
@@ -295,7 +288,7 @@ static int take_file(struct layer_work *w, int host, const struct text *seed, co
 static int look_file(struct layer_work *w, int host, int box, int seeds, const char *name)
 {
     const char *key;
-    auto_text struct text seed = text_of(seeds, name), mine = text_of(box, name);
+    auto_text struct text seed = text_of_file(seeds, name), mine = text_of_file(box, name);
     if (equal(&seed, &mine))
         return 0;
     if (w->work == AGENT_TAKE)
@@ -343,7 +336,7 @@ static int look_login(struct layer_work *w, int box)
     auto_text struct text mine = {0};
     if (!w->file->renew || w->found)
         return 0;
-    mine = text_of(box, w->file->name);
+    mine = text_of_file(box, w->file->name);
     const int which = mine.there ? agent_json_which_login(w->file, view(&mine)) : -1;
     if (which < 0)
         return 0;

@@ -1,8 +1,13 @@
-/* What the parts of reading a definition share: texts, lists, and where something is wrong. */
+/*
+ * What the parts of reading a definition share: texts, lists, and where something is wrong. define.c reads the whole,
+ * renew.c the part about logins; an error has file, line and column.
+ */
 #include "agents/reading.h"
 
 #include <errno.h>
 #include <string.h>
+
+#include "match/glob.h"
 
 int agent_wrong(const struct definition_reading *r, const struct node *at, const char *what)
 {
@@ -46,6 +51,20 @@ int agent_take_list(const struct definition_reading *r, const struct node *n, co
             return no;
     }
     *ret = list;
+    return 0;
+}
+
+int agent_take_patterns(const struct definition_reading *r, const struct node *n, const char **list)
+{
+    for (size_t i = 0; i < n->n; i++) {
+        struct str rest = str_of(list[i]);
+        while (rest.n) {
+            const char *wrong = glob_wrong(str_until(&rest, '/'));
+            if (wrong)
+                return place_say(r->e, ERR_POLICY, r->file, n->items[i].line, n->items[i].column, "'%s' %s", list[i],
+                                 wrong);
+        }
+    }
     return 0;
 }
 

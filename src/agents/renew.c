@@ -34,7 +34,7 @@ static int take_program_files(const struct definition_reading *r, const struct n
         if ((*ret)[i][0] == '/' || (*ret)[i][0] == '~' || strlen((*ret)[i]) > 200)
             no = agent_wrong(r, &n->items[i], "a pattern of files, from the program's directory, is expected here");
     }
-    return no;
+    return no < 0 ? no : agent_take_patterns(r, n, *ret);
 }
 
 static int take_one(const struct definition_reading *r, const struct node *n, struct agent_renew **ret)

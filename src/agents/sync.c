@@ -257,7 +257,7 @@ static int dirs_open(const struct agent *a, enum agent_os os, int home, int stat
     return 0;
 }
 
-static int start(struct sync *s, struct agent_synced *ret, struct err *e)
+static int start_copying(struct sync *s, struct agent_synced *ret, struct err *e)
 {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -305,7 +305,7 @@ int agent_sync(const struct agent *a, enum agent_os os, const char *host_home, c
     if (no == 0)
         no = databases(&s, open_sqlite, ret, e);
     if (no == 0)
-        no = start(&s, ret, e);
+        no = start_copying(&s, ret, e);
     for (size_t i = 0; i < STATES_MAX; i++) {
         (void)close_fd(s.dirs[i].host);
         (void)close_fd(s.dirs[i].session);

@@ -1,4 +1,7 @@
-/* Error messages for the two numbers that the builder and pid 1 report. */
+/*
+ * Error messages for the two numbers that the builder and pid 1 report: the step and its errno. The words are found
+ * here, where the plan is, with what is known of this machine and would help.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,7 +12,7 @@
 #include "sys/fd.h"
 #include "sys/stat.h"
 
-static const char *place_name(uint32_t where)
+static const char *step_place(uint32_t where)
 {
     switch (where) {
     case WHERE_CLONE:
@@ -154,7 +157,7 @@ static int cwd_failed(const struct plan *p, const struct step *s, int no, struct
 int engine_verdict(const struct plan *p, uint32_t where, int no, struct err *e)
 {
     auto_buf struct buf line = BUF(8192);
-    const char *name = place_name(where);
+    const char *name = step_place(where);
     if (name) {
         buf_text(&line, name);
     } else if (where < p->image->n_steps) {

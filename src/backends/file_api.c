@@ -1,4 +1,7 @@
-/* Passes the guard's file socket from the box to the process that uses it. */
+/*
+ * Passes the guard's file socket from the box to the process that uses it: one end of a pair goes by the builder to
+ * the guard, so that no path leads to it.
+ */
 #include <errno.h>
 #include "backends/engine.h"
 #include "sys/fd.h"

@@ -1,4 +1,7 @@
-/* The table of engines. */
+/*
+ * The table of engines: in the order of `auto`, and by name. An engine that is not in it does not exist for the rest
+ * of pinfold.
+ */
 #include "backends/container/container.h"
 #include "backends/engine.h"
 

@@ -1,4 +1,7 @@
-/* Errors on the caller's stack: a kind, an errno and one sentence that gains context on the way up. */
+/*
+ * Errors on the caller's stack: a kind, an errno and one sentence that gains context on the way up. Nothing is
+ * allocated, and whoever does not want to know passes NULL.
+ */
 #include "base/err.h"
 
 #include <stdarg.h>

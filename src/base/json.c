@@ -1,4 +1,7 @@
-/* Writes JSON into a buffer, compact or indented, and checks and cleans UTF-8 text. */
+/*
+ * Writes JSON into a buffer, compact or indented, and checks and cleans UTF-8 text. What pinfold reads as JSON is
+ * read by policy/text/ and jansson; nothing here parses.
+ */
 #include "base/json.h"
 
 #include <inttypes.h>
@@ -341,15 +344,6 @@ void json_base64(struct json *j, const char *name, struct str bytes)
     buf_char(j->out, '"');
 }
 
-static bool is_skipped(const char *name, const char *const *skip)
-{
-    for (; name && skip && *skip; skip++) {
-        if (strcmp(name, *skip) == 0)
-            return true;
-    }
-    return false;
-}
-
 void json_put_without(struct json *j, const char *name, const struct value_node *v, const char *const *skip)
 {
     struct str text = {0};
@@ -363,7 +357,7 @@ void json_put_without(struct json *j, const char *name, const struct value_node 
     } else {
         open_with(j, name, v->type == VALUE_OBJECT ? '{' : '[');
         for (const struct value_node *one = value_first(v); one; one = value_next(one)) {
-            if (!is_skipped(value_name(one), skip))
+            if (!same_as_one(value_name(one), skip))
                 json_put_without(j, value_name(one), one, skip);
         }
         close_with(j, v->type == VALUE_OBJECT ? '}' : ']');

@@ -1,4 +1,7 @@
-/* Edit distance between two slices, for "did you mean" in messages. */
+/*
+ * Edit distance between two slices, for "did you mean" in messages. The other functions of str.h are short and
+ * inline.
+ */
 #include "base/str.h"
 
 unsigned str_distance(struct str a, struct str b)

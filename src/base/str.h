@@ -78,6 +78,31 @@ static inline bool same(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+/* Whether `s` is one of the list, which NULL ends; NULL, or no list: no. */
+static inline bool same_as_one(const char *s, const char *const *list)
+{
+    for (; s && list && *list; list++) {
+        if (strcmp(s, *list) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* For qsort(3) of a list of texts, by their bytes. */
+static inline int text_order(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* -1: it is none. */
+static inline int hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
 /* Optimal string alignment distance of two names, at most 99; used to suggest the nearest valid name. */
 unsigned str_distance(struct str a, struct str b);
 

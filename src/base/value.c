@@ -1,4 +1,7 @@
-/* Values in one piece of memory: made through the JSON writer, checked when they came from elsewhere, and read. */
+/*
+ * Values in one piece of memory: made through the JSON writer, checked when they came from elsewhere, and read. The
+ * reports and results of libpinfold are such values; they go through a socket as they are, without being parsed.
+ */
 #include "base/value.h"
 
 #define UNIT 8u

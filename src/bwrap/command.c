@@ -1,5 +1,6 @@
 /*
- * The end of the child: it becomes the command, or starts it and stays as the sandbox's first process.
+ * The end of the child: it becomes the command, or starts it and stays as the sandbox's first process. The second
+ * where bubblewrap would, so that orphans are reaped and --sync-fd and locks live as long.
  */
 #include <errno.h>
 #include <stdio.h>

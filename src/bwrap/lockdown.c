@@ -1,5 +1,6 @@
 /*
- * What the command may still do: capabilities and the line's seccomp programs.
+ * What the command may still do: capabilities and the line's seccomp programs. Last before the command, because what
+ * comes before needs what they take away.
  */
 #include <errno.h>
 

@@ -1,5 +1,6 @@
 /*
- * Messages of pinfold-bwrap, in the form that programs know from bubblewrap: "bwrap: <sentence>".
+ * Messages of pinfold-bwrap, in the form that programs know from bubblewrap: "bwrap: <sentence>". Several processes
+ * speak, so each line is one write.
  */
 #include <stdarg.h>
 #include <stdio.h>

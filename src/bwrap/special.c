@@ -1,5 +1,6 @@
 /*
- * File systems that the sandbox gets new ones of: tmpfs, /proc, /dev.
+ * File systems that the sandbox gets new ones of: tmpfs, /proc, /dev. /dev has bubblewrap's list of devices and
+ * links, and nothing else.
  */
 #include <errno.h>
 #include <stdio.h>

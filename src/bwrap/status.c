@@ -1,5 +1,6 @@
 /*
  * What --info-fd and --json-status-fd are told: JSON in the layout of bubblewrap, because programs read it by line.
+ * Written as bubblewrap writes it, blanks and order too.
  */
 #include <errno.h>
 #include <sched.h>

@@ -1,5 +1,6 @@
 /*
- * User namespaces: the map of ids, a second one in which no more can be made, and proof of that.
+ * User namespaces: the map of ids, a second one in which no more can be made, and proof of that. --disable-userns is
+ * the second, --assert-userns-disabled the third.
  */
 #include <errno.h>
 #include <sched.h>

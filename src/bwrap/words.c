@@ -1,5 +1,6 @@
 /*
- * Arguments of options: numbers, descriptors, capabilities, and what is read from descriptors.
+ * Arguments of options: numbers, descriptors, capabilities, and what is read from descriptors. What bubblewrap
+ * refuses is refused in its words.
  */
 #include <errno.h>
 #include <stdlib.h>

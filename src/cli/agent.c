@@ -1,4 +1,7 @@
-/* Agents: started by name, what their boxes changed merged, listed, and their login copied for a session. */
+/*
+ * Agents: started by name, what their boxes changed merged, listed, and their login copied for a session. The words
+ * and their order are here; what a definition says and what is copied is the library's.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

@@ -1,4 +1,8 @@
-/* Parses the command line: the subcommand, its own options and those of the policy. Prints errors of usage. */
+/*
+ * Parses the command line: the subcommand, its own options and those of the policy. Prints errors of usage. The
+ * options are rows of tables (cli/table.c, policy/text/keys.h by pinfold_option_at()); there is no parser of one
+ * option.
+ */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -166,7 +170,7 @@ static void unknown_flag(enum verb_id verb, struct str name)
     if (instead)
         complain("'%s' has no option --%.*s: %s", verb_name(verb), (int)name.n, name.p, instead);
     else if (others.n && buf_ok(&others))
-        complain("'%s' has no option --%.*s, which is one of: pinfold %s", verb_name(verb), (int)name.n, name.p,
+        complain("'%s' has no option --%.*s; it is an option of: pinfold %s", verb_name(verb), (int)name.n, name.p,
                  buf_cstr(&others));
     else if (nearest)
         complain("'%s' has no option --%.*s; did you mean --%s?", verb_name(verb), (int)name.n, name.p, nearest);

@@ -1,4 +1,7 @@
-/* Prints help for all subcommands and for one of them, from the option tables. */
+/*
+ * Prints help for all subcommands and for one of them, from the option tables. The completions of shells and the
+ * manual's list of options are compared with the same tables.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -159,6 +162,10 @@ int verb_help(struct ask *a)
 {
     if (a->n_words == 0)
         return help_print(VERB_HELP, "");
+    if (a->n_words > 1) {
+        complain("help: unexpected argument '%s' (pinfold help [COMMAND])", a->words[1]);
+        return STATUS_USAGE;
+    }
     const struct verb *v = verb_find(a->words[0]);
     if (!v) {
         complain("help: unknown command '%s'; see: pinfold --help", a->words[0]);

@@ -1,4 +1,6 @@
-/* `hook`: an agent that stays on the host runs its commands in boxes. */
+/*
+ * `hook`: an agent that stays on the host runs its commands in boxes. The words only; src/hook/ does it.
+ */
 #include "base/str.h"
 #include "cli/cli.h"
 #include "hook/hook.h"

@@ -18,7 +18,7 @@ static bool may_be_stored(const struct agent_begun *b)
     return ask_at_terminal(text, "yn", "pinfold: y or n, and Enter: ") == 'y';
 }
 
-static int store(struct agent_begun *b)
+static int store_login(struct agent_begun *b)
 {
     struct pinfold_error error = {0};
     int r = entry_agent_login(b, false, &error);
@@ -84,7 +84,7 @@ int verb_login(struct ask *a)
             complain_lines(b.notes);
         status = run_command(a, (const char *const *)b.argv);
         if (status == STATUS_YES) {
-            status = store(&b);
+            status = store_login(&b);
         } else if (status != STATUS_SANDBOX) { /* which has said why */
             complain("%s ended with status %d: no login was written; the one in %s stays as it is", a->agent, status,
                      b.login_path);

@@ -1,4 +1,7 @@
-/* Entry point: makes sure that descriptors 0 to 2 are open, finds the subcommand and runs it. */
+/*
+ * Entry point: makes sure that descriptors 0 to 2 are open, finds the subcommand and runs it. Under the names srt and
+ * agent-shell, and for what pinfold starts itself, it hands over to other parts before that.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -25,8 +28,10 @@ int verb_version(struct ask *a)
     return fflush(stdout) == 0 ? STATUS_YES : STATUS_NO;
 }
 
-static int unknown_verb(const char *name)
+static int unknown_verb(char **words)
 {
+    const char *name = words[0];
+    auto_buf struct buf line = BUF(2048);
     const char *nearest = NULL;
     size_t n = strlen(name);
     unsigned best = n < 3 ? 1 : n < 6 ? 2 : 3; /* farther away is no typing error */
@@ -39,13 +44,15 @@ static int unknown_verb(const char *name)
             nearest = v->name;
         }
     }
+    put_command(words, &line);
+    const char *run = buf_ok(&line) ? buf_cstr(&line) : name;
     if (other)
         complain("unknown command '%s': %s; to run a program of that name in a box: pinfold run -- %s", name, other,
-                 name);
+                 run);
     else if (nearest)
         complain("unknown command '%s'; did you mean '%s'? (see: pinfold --help)", name, nearest);
     else
-        complain("unknown command '%s'; to run it in a box: pinfold run -- %s", name, name);
+        complain("unknown command '%s'; to run it in a box: pinfold run -- %s", name, run);
     return STATUS_USAGE;
 }
 
@@ -205,7 +212,7 @@ int main(int argc, char **argv)
     if (!verb && argc == 2 && strstr(word ? word : "", "://") && entry_in_box())
         return open_outside(word); /* $BROWSER in the box of a login */
     if (word && word[0] != '-' && !verb)
-        return unknown_verb(word);
+        return unknown_verb(argv + 1);
     if (!verb && has_dashes(argc, argv))
         return without_verb(argv);
     if (!verb) { /* plain `pinfold`, or with options of `shell` */

@@ -1,4 +1,7 @@
-/* `mcp`: runs the server of mcp/ with the policy from the command line. */
+/*
+ * `mcp`: runs the server of mcp/ with the policy from the command line. What could be wrong with it (a token that
+ * others can read, a base that is no directory) is said before the server begins.
+ */
 #include "mcp/mcp.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Prints lists of sessions, jobs and agents for people: aligns what the library reports in columns. And which shell somebody has. */
+/*
+ * Prints lists of sessions, jobs and agents for people: aligns what the library reports in columns. Names in them may
+ * be a box's, so every text is made safe for a terminal first. And which shell somebody has.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,7 @@
-/* One question at the terminal (user/dialogue.h), after a box has ended: what was typed before it answers nothing. */
+/*
+ * One question at the terminal (user/dialogue.h), after a box has ended. What was typed before it answers nothing:
+ * the box could have had that typed.
+ */
 #include <poll.h>
 #include <signal.h>
 #include <time.h>

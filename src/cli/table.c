@@ -123,7 +123,7 @@ const struct verb verbs[] = {
     {VERB_LEARN, "learn", "[OPTIONS] [--] COMMAND...", "run a command and print the rules that it needed", NULL},
     {VERB_SHOW_RUN, "show-run", "[OPTIONS] [-- COMMAND]", "print the engine's own command line", NULL},
     {VERB_DOCTOR, "doctor", "[--verify] [--json] [DIR]",
-     "check what works here and what git would run in DIR; attack test boxes", NULL},
+     "check what works here, and what git would run in DIR; --verify attacks test boxes", NULL},
     {VERB_POLICY, "policy", "check|print|schema|convert", "check, print and convert policies", policy_parts},
     {VERB_TRUST, "trust", "[--remove] PATH", "let a project's policy allow more than yours", NULL},
     {VERB_LOG, "log", "[-f] [--since T] [OPTIONS]", "print what was denied, as JSON lines", NULL},

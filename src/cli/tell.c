@@ -1,4 +1,7 @@
-/* Hands on how a command ended: --json, --result, the exit status; and what was left out of what was asked for. */
+/*
+ * Hands on how a command ended: --json, --result, the exit status; and what was left out of what was asked for. The
+ * verbs that run something end here, with or without a result.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>

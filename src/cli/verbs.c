@@ -1,4 +1,7 @@
-/* The verbs explain, doctor, policy, trust and log. */
+/*
+ * The verbs explain, doctor, policy, trust and log. Each is one question to the library, whose answer is printed or put into words
+ * here; none starts a box for a command.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>

@@ -1,4 +1,7 @@
-/* The verb why: one question to the library, and its answer in words. */
+/*
+ * The verb why: one question to the library, and its answer in words. In a box the question goes to the pinfold
+ * outside, which knows the policy.
+ */
 #include <linux/seccomp.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,7 @@
-/* Messages between libpinfold and the program that it starts: written from and read into the structs of one table. */
+/*
+ * Messages between libpinfold and the program that it starts: written from and read into the structs of one table.
+ * Both ends are compiled from that table (messages.h), so that a new field is one row.
+ */
 #include "client/messages.h"
 
 #include <errno.h>

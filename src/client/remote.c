@@ -291,7 +291,7 @@ static int talk(int socket, const struct buf *request, const struct remote_along
 }
 
 /* Fills `e` from an outcome, or `ret` from what stands behind one that is a success. Returns what the server's call returned. */
-static int take_answer(enum message_op op, struct remote_answer *answer, void *ret, struct err *e)
+static int read_answer(enum message_op op, struct remote_answer *answer, void *ret, struct err *e)
 {
     struct message_outcome outcome;
     struct str rest = buf_view(&answer->bytes);
@@ -333,7 +333,7 @@ int remote_call(enum message_op op, const void *fields, const struct remote_alon
         return r;
     if (r < 0)
         return s.no ? err_sys(e, ERR_SYSTEM, s.no, "cannot start '%s'", PINFOLD_PROGRAM) : remote_broken(e, r);
-    return take_answer(op, answer, ret, e);
+    return read_answer(op, answer, ret, e);
 }
 
 int remote_plain(enum message_op op, const void *fields, const struct remote_along *along, struct err *e)

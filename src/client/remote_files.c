@@ -71,7 +71,7 @@ static int fields_of(const struct pinfold_agent_options *options, struct message
     return r;
 }
 
-static size_t count(const char *const *list)
+static size_t count_list(const char *const *list)
 {
     size_t n = 0;
     while (list && list[n])
@@ -135,6 +135,6 @@ int pinfold_agent_argv(const struct pinfold_agent_options *options, char ***ret,
         r = remote_broken(&e, -EBADMSG);
     if (r < 0)
         return tell(error, &e, r);
-    *ret = remote_list(found.words, count(found.words), count(found.words) + 1);
+    *ret = remote_list(found.words, count_list(found.words), count_list(found.words) + 1);
     return *ret ? 0 : tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "agent"));
 }

@@ -1,4 +1,7 @@
-/* Copy-on-write layers, as the shared library asks for them. */
+/*
+ * Copy-on-write layers, as the shared library asks for them. Each function is one message to the program, whose end
+ * is serve_layer.c.
+ */
 #include "client/remote.h"
 #include "run/report.h"
 

@@ -9,7 +9,8 @@
 #include "base/fd.h"
 #include "client/remote.h"
 
-static int options_of(const struct pinfold_session_options *from, struct pinfold_session_options *to, struct err *e)
+static int session_options_of(const struct pinfold_session_options *from, struct pinfold_session_options *to,
+                              struct err *e)
 {
     return take_options(to, sizeof *to, from, from ? from->size : 0, e);
 }
@@ -19,7 +20,7 @@ static struct message_open naming(const struct pinfold_session *s)
     return (struct message_open){.name = s->name, .scope = s->scope};
 }
 
-static int make(const struct pinfold_session_options *o, struct pinfold_session **ret, struct err *e)
+static int ask_session(const struct pinfold_session_options *o, struct pinfold_session **ret, struct err *e)
 {
     struct pinfold_session *s = calloc(1, sizeof *s);
     if (s)
@@ -53,7 +54,7 @@ int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_s
     struct pinfold_session_options o;
     struct message_limits limits;
     struct err e = {0};
-    int r = options_of(options, &o, &e);
+    int r = session_options_of(options, &o, &e);
     if (r < 0)
         return tell(error, &e, r);
     const struct message_ensure ask = {.policy = buf_view(&policy->layers),
@@ -66,7 +67,7 @@ int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_s
     const struct remote_along along = {.say = o.say, .say_ctx = o.say_ctx};
     r = remote_call(REQUEST_ensure, &ask, &along, &answer, &limits, &e);
     if (r == 0)
-        r = make(&o, ret, &e);
+        r = ask_session(&o, ret, &e);
     if (r == 0)
         memcpy((*ret)->limits, (const uint64_t[3]){limits.timeout, limits.grace, limits.output}, sizeof(*ret)->limits);
     return tell(error, &e, r);
@@ -77,11 +78,11 @@ int pinfold_session_open(const struct pinfold_session_options *options, struct p
 {
     struct pinfold_session_options o;
     struct err e = {0};
-    int r = options_of(options, &o, &e);
+    int r = session_options_of(options, &o, &e);
     if (r == 0)
         r = remote_plain(REQUEST_open, &(struct message_open){.name = o.name, .scope = o.scope}, NULL, &e);
     if (r == 0)
-        r = make(&o, ret, &e);
+        r = ask_session(&o, ret, &e);
     return tell(error, &e, r);
 }
 
@@ -89,7 +90,7 @@ int pinfold_session_stop(const struct pinfold_session_options *options, int remo
 {
     struct pinfold_session_options o;
     struct err e = {0};
-    int r = options_of(options, &o, &e);
+    int r = session_options_of(options, &o, &e);
     if (r == 0) {
         const struct message_stop ask = {.name = o.name, .scope = o.scope, .remove = remove != 0};
         r = remote_plain(REQUEST_stop, &ask, NULL, &e);
@@ -102,7 +103,7 @@ int pinfold_session_list_report(const struct pinfold_session_options *options, s
 {
     struct pinfold_session_options o;
     struct err e = {0};
-    int r = options_of(options, &o, &e);
+    int r = session_options_of(options, &o, &e);
     if (r < 0)
         return tell(error, &e, r);
     const struct message_list ask = {.name = o.name, .scope = o.scope, .some = options != NULL};

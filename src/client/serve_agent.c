@@ -1,4 +1,7 @@
-/* Serves the shared library's requests about agents. */
+/*
+ * Serves the shared library's requests about agents. Each function takes a message apart and calls the one of
+ * pinfold.h with that name.
+ */
 #include "client/serving.h"
 
 static struct pinfold_agent_options options_of(const struct message_agent *a)

@@ -1,4 +1,7 @@
-/* Serves the shared library's requests about copy-on-write layers. */
+/*
+ * Serves the shared library's requests about copy-on-write layers (remote_layer.c). Each function takes a message
+ * apart and calls the one of pinfold.h with that name.
+ */
 #include "client/serving.h"
 
 static struct pinfold_layer_options layer_options(const struct message_layer *a)

@@ -1,4 +1,7 @@
-/* Serves the shared library's requests about sessions, commands in them, jobs and files. */
+/*
+ * Serves the shared library's requests about sessions, commands in them, jobs and files. Descriptors come beside the
+ * message; the session is opened anew for each request, since a program of its own serves it.
+ */
 #include "client/serving.h"
 
 #include "client/server.h"

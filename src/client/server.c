@@ -1,4 +1,7 @@
-/* The program's side of the shared library: reads one request, calls the function of that name, and answers. */
+/*
+ * The program's side of the shared library: reads one request, calls the function of that name, and answers. The
+ * library starts it for each request, because only a static program can start boxes from a process with threads.
+ */
 #include "client/server.h"
 
 #include <fcntl.h>
@@ -52,7 +55,7 @@ int serve_print(struct request *q, const struct message_print *a, struct message
     return serve_text(q, r, text, ret);
 }
 
-static enum pinfold_explain_format format_of(const struct message_explain *a)
+static enum pinfold_explain_format explain_format_of(const struct message_explain *a)
 {
     return a->format <= PINFOLD_EXPLAIN_BRIEF ? (enum pinfold_explain_format)a->format : PINFOLD_EXPLAIN_TEXT;
 }
@@ -64,7 +67,7 @@ int serve_explain(struct request *q, const struct message_explain *a, struct mes
     int r = unpack(q, a->policy, &p);
     if (r < 0)
         return r;
-    r = pinfold_explain(p, format_of(a), a->show_values != 0, &text, q->error);
+    r = pinfold_explain(p, explain_format_of(a), a->show_values != 0, &text, q->error);
     pinfold_policy_free(p);
     return serve_text(q, r, text, ret);
 }
@@ -76,7 +79,7 @@ int serve_explain_refused(struct request *q, const struct message_explain *a, st
     int r = unpack(q, a->policy, &p);
     if (r < 0)
         return r;
-    r = pinfold_explain_refused(p, format_of(a), a->show_values != 0, &text, q->error);
+    r = pinfold_explain_refused(p, explain_format_of(a), a->show_values != 0, &text, q->error);
     pinfold_policy_free(p);
     return serve_text(q, r, text, ret);
 }
@@ -120,7 +123,7 @@ int serve_wrap(struct request *q, const struct message_wrap *a, struct message_w
 }
 
 /* The caller answers on the socket: for that time its bytes, too, must not end us; its end still does. */
-static enum pinfold_answer ask(void *ctx, const struct pinfold_question *q)
+static enum pinfold_answer ask_caller(void *ctx, const struct pinfold_question *q)
 {
     auto_arena struct arena *mem = arena_new(1u << 12);
     auto_buf struct buf m = BUF(MAX_REQUEST_BYTES);
@@ -158,7 +161,7 @@ int serve_run(struct request *q, const struct message_run *a, struct message_res
                                     .capture = a->capture != 0,
                                     .capture_max = a->capture_max,
                                     .say = a->say ? serve_say : NULL,
-                                    .ask = a->ask ? ask : NULL,
+                                    .ask = a->ask ? ask_caller : NULL,
                                     .events = a->events,
                                     .denied = a->denied ? serve_denied : NULL,
                                     .output = a->output ? serve_output : NULL};

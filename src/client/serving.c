@@ -1,4 +1,7 @@
-/* What the requests of the shared library have in common: their answers, and what is said before. */
+/*
+ * What the requests of the shared library have in common: their answers, and what is said before. The caller may die
+ * at any time; then this process and its box end, too.
+ */
 #include "client/serving.h"
 
 #include <fcntl.h>

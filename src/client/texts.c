@@ -1,4 +1,7 @@
-/* The answers that are reports, as JSON text: the functions of pinfold.h that return one. */
+/*
+ * The answers that are reports, as JSON text: the functions of pinfold.h that return one. They are made of those that
+ * return a report, so that there is one of each.
+ */
 #include "run/report.h"
 
 int pinfold_session_list(const struct pinfold_session_options *options, char **ret, struct pinfold_error *error)

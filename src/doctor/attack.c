@@ -1,4 +1,7 @@
-/* The attacks of `pinfold doctor --verify`: each tries one thing that a box must prevent. */
+/*
+ * The attacks of `pinfold doctor --verify`: each tries one thing that a box must prevent. verify.c starts a box of
+ * them; an attack that gets through says which promise this machine does not keep.
+ */
 #include "doctor/attack.h"
 
 #include <arpa/inet.h>

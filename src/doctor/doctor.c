@@ -1,4 +1,7 @@
-/* `pinfold doctor`: checks of this machine, engines and guarantees, and the report as text or JSON. */
+/*
+ * `pinfold doctor`: checks of this machine, engines and guarantees, and the report as text or JSON. It asks the
+ * probes that a run asks, so that it never says yes where a run says no.
+ */
 #include "doctor/doctor.h"
 
 #include <dirent.h>
@@ -42,8 +45,8 @@ struct doctor_report {
     bool untried; /* no box could be tried, for a reason that is none of the box's */
 };
 
-static void check(struct doctor_report *r, enum check_state state, const char *name, const char *detail,
-                  const char *remedy)
+static void put_check(struct doctor_report *r, enum check_state state, const char *name, const char *detail,
+                      const char *remedy)
 {
     struct check *c = arena_push(r->mem, &r->checks, &r->n_checks, sizeof *c);
     if (c)
@@ -55,28 +58,30 @@ static void check_kernel(struct doctor_report *r)
 {
     const struct facts *f = &r->facts;
     bool enough = f->kernel_major > 5 || (f->kernel_major == 5 && f->kernel_minor >= 14);
-    check(r, enough ? CHECK_YES : CHECK_NO, "kernel", arena_printf(r->mem, "Linux %s", r->host.release),
-          enough ? NULL : "boxes need Linux 5.14 or later");
-    check(r, f->tier == TIER_NAMESPACES ? CHECK_YES : CHECK_PART, "user-namespaces",
-          f->tier == TIER_NAMESPACES ? "allowed" : f->why_not[FEATURE_PID_NAMESPACE],
-          f->tier == TIER_NAMESPACES                     ? NULL
-          : f->remedy[FEATURE_PID_NAMESPACE]             ? f->remedy[FEATURE_PID_NAMESPACE]
-          : f->nested && nested_allowed() && f->uid == 0 ? NESTED_UID_ZERO
-                                                         : NULL);
-    check(r, f->landlock_abi > 0 ? CHECK_YES : CHECK_PART, "landlock",
-          f->landlock_abi > 0 ? arena_printf(r->mem, "ABI %d", f->landlock_abi) : "not in this kernel, or not enabled",
-          f->landlock_abi > 0 ? NULL : "boot with landlock in lsm= (and CONFIG_SECURITY_LANDLOCK)");
-    check(r, f->notify ? CHECK_YES : CHECK_PART, "seccomp-notification",
-          f->notify   ? "guarded names, hidden paths and sockets can be enforced"
-          : f->around ? "the box around this one has the one supervisor that the kernel allows"
-                      : f->why_not[FEATURE_GUARD],
-          f->notify || f->around     ? NULL
-          : f->remedy[FEATURE_GUARD] ? f->remedy[FEATURE_GUARD]
-                                     : "inside another sandbox or container: allow seccomp user notification there");
-    check(r, f->overlay ? CHECK_YES : CHECK_PART, "overlay",
-          f->overlay ? "private layers over caches"
-                     : "no overlay file system in a user namespace: caches are redirected",
-          NULL);
+    put_check(r, enough ? CHECK_YES : CHECK_NO, "kernel", arena_printf(r->mem, "Linux %s", r->host.release),
+              enough ? NULL : "boxes need Linux 5.14 or later");
+    put_check(r, f->tier == TIER_NAMESPACES ? CHECK_YES : CHECK_PART, "user-namespaces",
+              f->tier == TIER_NAMESPACES ? "allowed" : f->why_not[FEATURE_PID_NAMESPACE],
+              f->tier == TIER_NAMESPACES                     ? NULL
+              : f->remedy[FEATURE_PID_NAMESPACE]             ? f->remedy[FEATURE_PID_NAMESPACE]
+              : f->nested && nested_allowed() && f->uid == 0 ? NESTED_UID_ZERO
+                                                             : NULL);
+    put_check(r, f->landlock_abi > 0 ? CHECK_YES : CHECK_PART, "landlock",
+              f->landlock_abi > 0 ? arena_printf(r->mem, "ABI %d", f->landlock_abi)
+                                  : "not in this kernel, or not enabled",
+              f->landlock_abi > 0 ? NULL : "boot with landlock in lsm= (and CONFIG_SECURITY_LANDLOCK)");
+    put_check(r, f->notify ? CHECK_YES : CHECK_PART, "seccomp-notification",
+              f->notify   ? "guarded names, hidden paths and sockets can be enforced"
+              : f->around ? "the box around this one has the one supervisor that the kernel allows"
+                          : f->why_not[FEATURE_GUARD],
+              f->notify || f->around ? NULL
+              : f->remedy[FEATURE_GUARD]
+                  ? f->remedy[FEATURE_GUARD]
+                  : "inside another sandbox or container: allow seccomp user notification there");
+    put_check(r, f->overlay ? CHECK_YES : CHECK_PART, "overlay",
+              f->overlay ? "private layers over caches"
+                         : "no overlay file system in a user namespace: caches are redirected",
+              NULL);
 }
 
 /* How --net allow reaches programs that do not know proxies. */
@@ -89,7 +94,7 @@ static void check_egress(struct doctor_report *r)
         [CATCH_SOCKET] = "only a proxy on a Unix socket, for programs that can use one (curl)"};
     const struct facts *f = &r->facts;
     const char *why = f->catch == CATCH_SOCKET ? f->why_not[FEATURE_NETWORK_TRANSPARENT] : f->catch_why;
-    check(r, f->catch == CATCH_TPROXY ? CHECK_YES : CHECK_PART, "egress", ways[f->catch], why);
+    put_check(r, f->catch == CATCH_TPROXY ? CHECK_YES : CHECK_PART, "egress", ways[f->catch], why);
 }
 
 static void check_cgroup(struct doctor_report *r)
@@ -101,11 +106,11 @@ static void check_cgroup(struct doctor_report *r)
         [CGROUP_V1] = "v1"};
     enum cgroup_kind kind = r->facts.cgroup;
     const char *remedy = r->facts.remedy[FEATURE_CGROUP_LIMITS];
-    check(r, kind == CGROUP_NONE ? CHECK_PART : CHECK_YES, "cgroup", kinds[kind],
-          kind != CGROUP_NONE || r->facts.nested ? NULL
-          : remedy                               ? remedy
-                   : "log in with a systemd user session, or start under: systemd-run --user --scope "
-                     "-p Delegate=yes");
+    put_check(r, kind == CGROUP_NONE ? CHECK_PART : CHECK_YES, "cgroup", kinds[kind],
+              kind != CGROUP_NONE || r->facts.nested ? NULL
+              : remedy                               ? remedy
+                       : "log in with a systemd user session, or start under: systemd-run --user --scope "
+                         "-p Delegate=yes");
 }
 
 /* Every guarantee that this machine cannot give, with the probe's reason. */
@@ -115,7 +120,7 @@ static void check_features(struct doctor_report *r)
     for (int i = 0; i < FEATURE_COUNT; i++) {
         if (f->can >> i & 1 || i == FEATURE_CGROUP_LIMITS || !f->why_not[i])
             continue;
-        check(r, CHECK_PART, feature_name((enum feature)i), f->why_not[i], f->remedy[i]);
+        put_check(r, CHECK_PART, feature_name((enum feature)i), f->why_not[i], f->remedy[i]);
     }
 }
 
@@ -166,12 +171,12 @@ static void check_images(struct doctor_report *r, const char *name, const struct
         answers = container_info(&ask, &info, &e);
     }
     if (answers < 0)
-        check(r, CHECK_PART, name, arena_printf(r->mem, "%s: %s", version ? version : found, e.text), NULL);
+        put_check(r, CHECK_PART, name, arena_printf(r->mem, "%s: %s", version ? version : found, e.text), NULL);
     else /* its features depend on the image, and on the daemon that has it */
-        check(r, CHECK_YES, name,
-              arena_printf(r->mem, "%s, %s; needs an image (--image); its features are checked when a box starts",
-                           version ? version : "no version", found),
-              NULL);
+        put_check(r, CHECK_YES, name,
+                  arena_printf(r->mem, "%s, %s; needs an image (--image); its features are checked when a box starts",
+                               version ? version : "no version", found),
+                  NULL);
 }
 
 /* What an engine lacks compared with native, or why it cannot be used. */
@@ -190,9 +195,9 @@ static void check_engine(struct doctor_report *r, const struct engine *engine)
     if (!name)
         return;
     if (!found) {
-        check(r, CHECK_ABSENT, name,
-              arena_printf(r->mem, "%s is not installed (only needed when asked for)", engine->program),
-              engine->package ? arena_printf(r->mem, "Debian: apt install %s", engine->package) : NULL);
+        put_check(r, CHECK_ABSENT, name,
+                  arena_printf(r->mem, "%s is not installed (only needed when asked for)", engine->program),
+                  engine->package ? arena_printf(r->mem, "Debian: apt install %s", engine->package) : NULL);
         return;
     }
     if (engine->images) {
@@ -201,7 +206,7 @@ static void check_engine(struct doctor_report *r, const struct engine *engine)
     }
     const char *version = version_of(r->mem, found);
     if (engine->probe(&facts, r->mem, true, &e) < 0) {
-        check(r, CHECK_PART, name, arena_printf(r->mem, "%s: %s", version ? version : found, e.text), NULL);
+        put_check(r, CHECK_PART, name, arena_printf(r->mem, "%s: %s", version ? version : found, e.text), NULL);
         return;
     }
     auto_buf struct buf words = BUF(MAX_WORDS);
@@ -211,7 +216,7 @@ static void check_engine(struct doctor_report *r, const struct engine *engine)
         buf_text(&words, "; without ");
         words_features(&words, lacks);
     }
-    check(r, lacks ? CHECK_PART : CHECK_YES, name, arena_text(r->mem, buf_cstr(&words)), NULL);
+    put_check(r, lacks ? CHECK_PART : CHECK_YES, name, arena_text(r->mem, buf_cstr(&words)), NULL);
 }
 
 static void check_engines(struct doctor_report *r)
@@ -223,19 +228,20 @@ static void check_engines(struct doctor_report *r)
     const char *init = NULL;
     struct err e = {0};
     bool there = tool_init(r->mem, &init, NULL, &e) == 0;
-    check(r, there ? CHECK_YES : CHECK_PART, "pinfold-init", there ? init : arena_text(r->mem, e.text),
-          there ? NULL : "install all of pinfold: engines that are other programs start pinfold-init in their boxes");
+    put_check(r, there ? CHECK_YES : CHECK_PART, "pinfold-init", there ? init : arena_text(r->mem, e.text),
+              there ? NULL
+                    : "install all of pinfold: engines that are other programs start pinfold-init in their boxes");
     const char *sqlite = NULL;
     there = tool_helper(r->mem, "pinfold-sqlite", &sqlite, NULL, &e) == 0;
-    check(r, there ? CHECK_YES : CHECK_PART, "pinfold-sqlite", there ? sqlite : arena_text(r->mem, e.text),
-          there ? NULL
-                : "install all of pinfold, or build it where libsqlite3-dev is: agents' logins in SQLite databases "
-                  "need it");
+    put_check(r, there ? CHECK_YES : CHECK_PART, "pinfold-sqlite", there ? sqlite : arena_text(r->mem, e.text),
+              there ? NULL
+                    : "install all of pinfold, or build it where libsqlite3-dev is: agents' logins in SQLite databases "
+                      "need it");
     const char *login = NULL;
     there = tool_helper(r->mem, "pinfold-login", &login, NULL, &e) == 0;
-    check(r, there ? CHECK_YES : CHECK_PART, "pinfold-login", there ? login : arena_text(r->mem, e.text),
-          there
-              ? NULL
+    put_check(
+        r, there ? CHECK_YES : CHECK_PART, "pinfold-login", there ? login : arena_text(r->mem, e.text),
+        there ? NULL
               : "install all of pinfold, or build it where libcurl4-openssl-dev is: agents' logins are renewed by it");
 }
 
@@ -248,17 +254,18 @@ static void check_box(struct doctor_report *r)
     const char *how = "";
 
     if (r->facts.around && nested_allowed() && r->facts.tier == TIER_NAMESPACES) {
-        check(r, CHECK_PART, "box", "this runs in a pinfold box, whose guard enforces the rules of boxes in it", NULL);
+        put_check(r, CHECK_PART, "box", "this runs in a pinfold box, whose guard enforces the rules of boxes in it",
+                  NULL);
         return;
     }
     if (r->facts.around && r->facts.tier == TIER_LANDLOCK && r->facts.landlock_abi >= 2) {
-        check(r, CHECK_PART, "box",
-              "this runs in a pinfold box: commands of pinfold run share it, confined further by Landlock",
-              "for a box of their own start that one with --allow-nested-userns");
+        put_check(r, CHECK_PART, "box",
+                  "this runs in a pinfold box: commands of pinfold run share it, confined further by Landlock",
+                  "for a box of their own start that one with --allow-nested-userns");
         return;
     }
     if (nested_in_box()) {
-        check(r, CHECK_NO, "box", "this already runs in a pinfold box", "run doctor outside");
+        put_check(r, CHECK_NO, "box", "this already runs in a pinfold box", "run doctor outside");
         return;
     }
     if (try_box(r->mem, &us, &lost, &how, &e) < 0) {
@@ -266,7 +273,7 @@ static void check_box(struct doctor_report *r)
         const char *const what = !how   ? "no box could be tried"
                                  : *how ? "a default box starts, but cannot be used"
                                         : "a default box does not start";
-        check(r, CHECK_NO, "box", arena_printf(r->mem, "%s: %s", what, e.text), NULL);
+        put_check(r, CHECK_NO, "box", arena_printf(r->mem, "%s: %s", what, e.text), NULL);
         return;
     }
     auto_buf struct buf words = BUF(MAX_WORDS);
@@ -277,7 +284,7 @@ static void check_box(struct doctor_report *r)
         buf_text(&words, "; without ");
         words_features(&words, lost);
     }
-    check(r, lost ? CHECK_PART : CHECK_YES, "box", arena_text(r->mem, buf_cstr(&words)), NULL);
+    put_check(r, lost ? CHECK_PART : CHECK_YES, "box", arena_text(r->mem, buf_cstr(&words)), NULL);
 }
 
 /* Sessions whose record went with the directory; each has a link to where that was. */
@@ -305,7 +312,7 @@ static void check_state(struct doctor_report *r)
     if (nested_in_box())
         return;
     if (world_state(r->mem, &state, &e) < 0) {
-        check(r, CHECK_PART, "state", arena_text(r->mem, e.text), NULL);
+        put_check(r, CHECK_PART, "state", arena_text(r->mem, e.text), NULL);
         return;
     }
     auto_buf struct buf words = BUF(MAX_WORDS);
@@ -313,22 +320,23 @@ static void check_state(struct doctor_report *r)
     const int no = access(state, W_OK | X_OK) == 0 ? 0 : errno;
     const unsigned left = no == ENOENT ? sessions_without_state(r->mem) : 0;
     if (no == 0)
-        check(r, CHECK_YES, "state", arena_text(r->mem, buf_cstr(&words)), NULL);
+        put_check(r, CHECK_YES, "state", arena_text(r->mem, buf_cstr(&words)), NULL);
     else if (left)
-        check(r, CHECK_PART, "state",
-              arena_printf(r->mem, "%s was removed, with the records of %u session%s", buf_cstr(&words), left,
-                           left == 1 ? "" : "s"),
-              "pinfold session list shows what still runs; end it with pinfold session stop");
+        put_check(r, CHECK_PART, "state",
+                  arena_printf(r->mem, "%s was removed, with the records of %u session%s", buf_cstr(&words), left,
+                               left == 1 ? "" : "s"),
+                  "pinfold session list shows what still runs; end it with pinfold session stop");
     else if (no == ENOENT)
-        check(r, CHECK_YES, "state",
-              arena_printf(r->mem,
-                           "%s is not there: no box was started yet, or it was removed, with all layers and "
-                           "sessions; the next box makes it",
-                           buf_cstr(&words)),
-              NULL);
+        put_check(r, CHECK_YES, "state",
+                  arena_printf(r->mem,
+                               "%s is not there: no box was started yet, or it was removed, with all layers and "
+                               "sessions; the next box makes it",
+                               buf_cstr(&words)),
+                  NULL);
     else
-        check(r, CHECK_PART, "state", arena_printf(r->mem, "%s: %s", buf_cstr(&words), strerror(no)),
-              "make it writable for you, or set XDG_STATE_HOME to another directory; without it boxes keep nothing");
+        put_check(
+            r, CHECK_PART, "state", arena_printf(r->mem, "%s: %s", buf_cstr(&words), strerror(no)),
+            "make it writable for you, or set XDG_STATE_HOME to another directory; without it boxes keep nothing");
 }
 
 /* Whether this very directory's policy lets a command start, and root write there. */
@@ -338,11 +346,12 @@ static void check_here(struct doctor_report *r)
     const bool wide =
         why && str_starts(str_of(why), STR(WORKSPACE_TOO_WIDE)); /* no matter of the machine or a policy */
     if (why)
-        check(r, wide ? CHECK_PART : CHECK_NO, "policy", arena_printf(r->mem, "no command is run here: %s", why), NULL);
+        put_check(r, wide ? CHECK_PART : CHECK_NO, "policy", arena_printf(r->mem, "no command is run here: %s", why),
+                  NULL);
     else if (root)
-        check(r, CHECK_PART, "workspace", root, NULL);
+        put_check(r, CHECK_PART, "workspace", root, NULL);
     else
-        check(r, CHECK_YES, "policy", "commands are run in this directory", NULL);
+        put_check(r, CHECK_YES, "policy", "commands are run in this directory", NULL);
 }
 
 /* Prints an untrusted name on a line of its own. */
@@ -459,7 +468,7 @@ static void print_verdict(const struct doctor_report *r, size_t broken, struct b
 }
 
 /* An earlier check with the same reason and remedy, or NULL. */
-static const struct check *is_said(const struct doctor_report *r, size_t at)
+static const struct check *said_check(const struct doctor_report *r, size_t at)
 {
     const struct check *c = &r->checks[at];
     for (size_t i = 0; c->state == CHECK_PART && i < at; i++) {
@@ -482,7 +491,7 @@ static void print_text(const struct doctor_report *r, struct buf *out)
     buf_printf(out, "pinfold %s on %s %s (%s), user %u\n\n", PINFOLD_VERSION, r->host.sysname, r->host.release,
                r->host.machine, (unsigned)getuid());
     for (size_t i = 0; i < r->n_checks; i++) {
-        const struct check *c = &r->checks[i], *said = is_said(r, i);
+        const struct check *c = &r->checks[i], *said = said_check(r, i);
         buf_printf(out, "%-5s %-22s %s%s\n", states[c->state], c->name, said ? "for the reason of " : "",
                    said ? said->name : c->detail);
         if (c->remedy && !said)

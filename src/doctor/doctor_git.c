@@ -23,7 +23,7 @@ struct repository_walk {
     bool only_odd;
 };
 
-static void keep(void *ctx, const struct git_run *r)
+static void keep_run(void *ctx, const struct git_run *r)
 {
     struct repository_walk *w = ctx;
     if (w->only_odd && r->odd == GIT_USUAL)
@@ -110,7 +110,7 @@ int doctor_git(struct arena *mem, const char *home, struct git_runs *ret)
                                               : home                     ? path_join(mem, home, ".config")
                                                                          : NULL,
                                .whole = true,
-                               .runs = keep,
+                               .runs = keep_run,
                                .ctx = &w};
     int r = look_at_path(&w, ret->top, false);
     ret->repository = w.look.own != NULL;

@@ -101,7 +101,7 @@ static void take_file(struct secret_walk *w, int dir, const char *name, const ch
 }
 
 /* As the directory says; not every file system does. DT_UNKNOWN: it is gone. */
-static unsigned char type_of(int dir, const struct dirent *e)
+static unsigned char entry_type(int dir, const struct dirent *e)
 {
     struct stat st;
     if (e->d_type != DT_UNKNOWN)
@@ -123,7 +123,7 @@ static void walk_names(struct secret_walk *w, int parent, const char *name, cons
             break;
         }
         w->names--;
-        const unsigned char type = is_generated(e->d_name) ? DT_SOCK : type_of(dirfd(d), e);
+        const unsigned char type = is_generated(e->d_name) ? DT_SOCK : entry_type(dirfd(d), e);
         if (type != DT_REG && type != DT_DIR)
             continue;
         const char *here = path_join(w->mem, path, e->d_name);

@@ -1,4 +1,5 @@
-/* Open questions: one for each host and port, for all connections that wait for it. */
+/* Open questions: one for each host and port, for all connections that wait for it.
+   admit.c asks, order.c brings the answer. */
 #include <string.h>
 #include "egress/conn.h"
 

@@ -1,4 +1,5 @@
-/* Converts addresses between the kernel's form and the one that is judged. */
+/* Converts addresses between the kernel's form and the one that is judged.
+   ::ffff:1.2.3.4 becomes 1.2.3.4, so that a rule about one holds for the other. */
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>

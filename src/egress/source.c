@@ -1,4 +1,5 @@
-/* Event sources: the lowest layer of the egress proxy. */
+/* Event sources: the lowest layer of the egress proxy.
+   Each has a descriptor and what epoll(7) waits for; connections' are edge-triggered, which saves a call for each change. */
 #include <errno.h>
 #include <unistd.h>
 #include "egress/conn.h"

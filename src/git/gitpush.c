@@ -1,4 +1,5 @@
-/* Commands of a push: "OLD NEW REF", the first one followed by NUL and capabilities. */
+/* Commands of a push: "OLD NEW REF", the first one followed by NUL and capabilities.
+   Pure: what a push from a box may do is judged by them alone (project/push/). */
 #include "git/gitpush.h"
 
 #include <errno.h>
@@ -8,18 +9,10 @@
 
 enum { LENGTH = 4, SHA1 = 40, SHA256 = 64, PKT_MAX = 65520 };
 
-static int digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 static bool is_id(struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
-        if (digit(s.p[i]) < 0)
+        if (hex_digit(s.p[i]) < 0)
             return false;
     }
     return s.n == SHA1 || s.n == SHA256;
@@ -49,7 +42,7 @@ int gitpush_next(struct str *text, struct gitpush_command *ret)
     if (text->n < LENGTH)
         return GITPUSH_MORE;
     for (size_t i = 0; i < LENGTH; i++) {
-        int d = digit(text->p[i]);
+        int d = hex_digit(text->p[i]);
         if (d < 0)
             return -EBADMSG;
         n = n * 16 + (size_t)d;

@@ -11,7 +11,7 @@
 #include <linux/auxvec.h>
 
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/workers.h"
 
 #define LOADER_MOST                                                                                                    \
     (256u << 10)     /* bytes of the C library's loader in memory; musl's is its whole library, most of it further on */

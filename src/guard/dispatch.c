@@ -26,7 +26,7 @@
 #include <linux/capability.h>
 #include "base/fd.h"
 #include "guard/calls/table.h"
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 #include "sys/caps.h"
 #include "sys/fd.h"
 #include "sys/poll.h"

@@ -11,7 +11,7 @@
  * cuts that to the cpuset), so it follows a cpuset that grows. Only speed depends on this: whatever fails is left alone.
  */
 #include <string.h>
-#include "guard/inside.h"
+#include "guard/workers.h"
 
 #define INSTALLS_FIRST 16     /* a command that creates a few files does not pay for the look at our own processors */
 #define SLOW_NS        400000 /* longer than the call takes: others wait for this processor */

@@ -11,7 +11,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <time.h>
-#include "guard/inside.h"
+#include "guard/workers.h"
 #include "sys/poll.h"
 
 #define NAMES_WRITER 0x80000000u

@@ -11,7 +11,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include "base/str.h"
-#include "guard/inside.h"
+#include "guard/places/places.h"
 #include "base/text.h"
 #include "sys/fault.h"
 #include "sys/fd.h"

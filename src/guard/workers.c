@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 #include "sys/process.h"
 
 /* Calls: most commands that are over soon make fewer. A monitored box asks more often. */

@@ -2,7 +2,6 @@
  * What a search of the agent's own (ripgrep, on the host) would read in a directory: it goes through everything below, so that a
  * hidden file there is read without anybody having named it. What git ignores it leaves out, unless it was told which names to read.
  */
-#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 
 #include "base/str.h"
 #include "hook/hook.h"
+#include "match/glob.h"
 
 static const char *text_of(const struct pinfold_value *v, const char *name)
 {
@@ -22,6 +22,13 @@ static bool is_there(const char *directory, const char *name, char ret[PATH_MAX 
 {
     snprintf(ret, PATH_MAX + 16, "%s/%s", directory, name);
     return lstat(ret, st) == 0;
+}
+
+static bool is_ascii(const char *text)
+{
+    while ((unsigned char)(*text - 1) < 0x7f)
+        text++;
+    return !*text;
 }
 
 /*
@@ -41,12 +48,12 @@ static int said_by_line(char *line, const char *name)
     n -= back && n && at[n - 1] == '/'; /* a directory of that name */
     at[n] = 0;
     at += at[0] == '/';
-    bool plain = true;
+    bool plain = !strchr(at, '?') || is_ascii(name); /* a byte for git, a character for ripgrep */
     for (const char *c = at; *c; c++)
         plain = plain && *c > ' ' && *c < 0x7f && !strchr("\\[{", *c);
     if (!at[0] || (plain && strchr(at, '/') && strncmp(at, "**", 2) != 0)) /* of something below */
         return 0;
-    const bool fits = plain && !strchr(at, '/') && fnmatch(at, name, 0) == 0;
+    const bool fits = plain && !strchr(at, '/') && glob_match(str_of(at), str_of(name), GLOB_EXACT);
     return back ? -(fits || !plain || strchr(at, '/')) : fits;
 }
 

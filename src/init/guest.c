@@ -269,7 +269,7 @@ static void job_remove(struct guest *g, struct job_state *j)
     *j = g->jobs[--g->n_jobs];
 }
 
-static int tell(struct guest *g, uint32_t job, const struct frame *f)
+static int tell_host(struct guest *g, uint32_t job, const struct frame *f)
 {
     return pump_send(&g->pump, MUX_FRAME, job, 0, f, sizeof *f, NULL, 0);
 }
@@ -277,7 +277,7 @@ static int tell(struct guest *g, uint32_t job, const struct frame *f)
 static int refuse(struct guest *g, uint32_t job, int no)
 {
     const struct frame f = {.kind = FRAME_VERDICT, .a = WHERE_CHILD, .b = (uint32_t)no};
-    return tell(g, job, &f);
+    return tell_host(g, job, &f);
 }
 
 /* Sends FRAME_EXEC to pid 1, with the image in a memfd. */
@@ -413,7 +413,7 @@ static int job_hear(struct guest *g, struct job_state *j)
     }
     if (f.kind == FRAME_TTY && fd >= 0) {
         int e = take_terminal(g, j, fd);
-        return e < 0 ? refuse(g, j->number, -e) : tell(g, j->number, &f);
+        return e < 0 ? refuse(g, j->number, -e) : tell_host(g, j->number, &f);
     }
     sys_shut(fd);
     if (f.kind == FRAME_EXIT) { /* first its last output */
@@ -423,7 +423,7 @@ static int job_hear(struct guest *g, struct job_state *j)
         return 0;
     }
     f.stdin_at = -1;
-    return tell(g, j->number, &f);
+    return tell_host(g, j->number, &f);
 }
 
 /* Reports the exits of commands whose output has been read. */
@@ -438,7 +438,7 @@ static int jobs_end(struct guest *g)
         if (j->last.kind == FRAME_EXIT && killed_for_memory() > j->killed)
             j->last.c = EXIT_MEMORY;
         uint32_t number = j->number;
-        e = j->told ? 0 : tell(g, number, &j->last);
+        e = j->told ? 0 : tell_host(g, number, &j->last);
         if (j->tty && !j->told && j->reply >= 0) { /* pid 1 keeps its terminal until the host has read it */
             j->ending = false;
             j->told = true;
@@ -491,7 +491,7 @@ static int box_hear(struct guest *g, int from)
     if (n == -EAGAIN)
         return 0;
     sys_shut(fd);
-    return n == (long)sizeof f ? tell(g, 0, &f) : -EPIPE;
+    return n == (long)sizeof f ? tell_host(g, 0, &f) : -EPIPE;
 }
 
 static int serve(struct guest *g)

@@ -38,7 +38,7 @@ static void put(struct program *p, int code, int dst, int src, int16_t off, int3
         .code = (uint8_t)code, .dst_reg = (uint8_t)dst & 15, .src_reg = (uint8_t)src & 15, .off = off, .imm = imm};
 }
 
-static void load(struct program *p, int dst, int16_t from)
+static void bpf_load(struct program *p, int dst, int16_t from)
 {
     put(p, BPF_LDX | BPF_MEM | BPF_W, dst, BPF_REG_6, from, 0);
 }
@@ -46,7 +46,7 @@ static void load(struct program *p, int dst, int16_t from)
 /* Ends the program unless the context has `value` at `from`. */
 static void only(struct program *p, int16_t from, uint32_t value)
 {
-    load(p, BPF_REG_2, from);
+    bpf_load(p, BPF_REG_2, from);
     put(p, BPF_ALU | BPF_MOV | BPF_K, BPF_REG_3, 0, 0, (int32_t)value); /* 32 bits, the upper ones 0 */
     put(p, BPF_JMP | BPF_JNE | BPF_X, BPF_REG_2, BPF_REG_3, 0, 0);      /* jumps to the end, set by finish() */
 }
@@ -57,7 +57,7 @@ static void look_up(struct program *p, int helper, uint32_t loopback)
     put(p, BPF_ST | BPF_MEM | BPF_W, BPF_REG_10, 0, TUPLE, (int32_t)loopback);
     put(p, BPF_ST | BPF_MEM | BPF_W, BPF_REG_10, 0, TUPLE + 4, (int32_t)loopback);
     put(p, BPF_ST | BPF_MEM | BPF_H, BPF_REG_10, 0, TUPLE + 8, 0);
-    load(p, BPF_REG_4, CONTEXT(user_port));
+    bpf_load(p, BPF_REG_4, CONTEXT(user_port));
     put(p, BPF_STX | BPF_MEM | BPF_H, BPF_REG_10, BPF_REG_4, TUPLE + 10, 0);
     put(p, BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_1, BPF_REG_6, 0, 0);
     put(p, BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_2, BPF_REG_10, 0, 0);
@@ -90,7 +90,7 @@ static void change(struct program *p, int16_t at, uint32_t to)
 static void outward(struct program *p, int16_t at, uint32_t loopback, uint32_t gateway)
 {
     only(p, at, loopback);
-    load(p, BPF_REG_7, CONTEXT(protocol));
+    bpf_load(p, BPF_REG_7, CONTEXT(protocol));
     put(p, BPF_JMP | BPF_JEQ | BPF_K, BPF_REG_7, 0, 13, IPPROTO_UDP);
     look_up(p, BPF_FUNC_sk_lookup_tcp, loopback);
     put(p, BPF_JMP | BPF_JA, 0, 0, 12, 0);

@@ -115,7 +115,7 @@ static _Noreturn void pass(int one, const struct service *s)
     _exit(0);
 }
 
-static _Noreturn void take(struct services *all)
+static _Noreturn void take_connections(struct services *all)
 {
     struct pollfd *p = all->p;
     for (unsigned children = 0;;) {
@@ -163,7 +163,7 @@ int guest_reach(const struct plan_image *plan, const uint16_t published[EGRESS_M
         return e;
     int pid = all.n ? fork() : 1;
     if (pid == 0)
-        take(&all);
+        take_connections(&all);
     for (unsigned i = 0; i < all.n; i++)
         (void)close(all.p[i].fd);
     return pid < 0 ? -errno : 0;

@@ -1,4 +1,5 @@
-/* Names in repositories and on the way to them: see layout.h. */
+/* Names in repositories and on the way to them: see layout.h.
+   Pure; where a name means something only in a repository, the guard looks at the directory. */
 #include "judge/layout.h"
 
 #include "git/gitconfig.h"

@@ -1,4 +1,5 @@
-/* Compiles a guard table into the lists and bitmaps that judge.c answers from. */
+/* Compiles a guard table into the lists and bitmaps that judge.c answers from.
+   Once for each guard; judge.c then asks few rules of thousands. */
 #include "judge/judge.h"
 #include <errno.h>
 #include <stdint.h>

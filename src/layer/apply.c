@@ -1,4 +1,7 @@
-/* Decides which changes of a layer land in the workspace and in which order, and takes an apply back. */
+/*
+ * Decides which changes of a layer land in the workspace and in which order, and takes an apply back. transact.c
+ * carries it out, with a journal, so that a kill at any point leaves the old or the new.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

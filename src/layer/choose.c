@@ -1,4 +1,7 @@
-/* Decides which changes of a layer an apply takes, and says why it does not take the others. */
+/*
+ * Decides which changes of a layer an apply takes, and says why it does not take the others. A guarded name lands
+ * only if a person has named it.
+ */
 #include <errno.h>
 #include <string.h>
 

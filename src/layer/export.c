@@ -1,4 +1,7 @@
-/* Copies both sides of changes into two directories, as a person's own tool compares them: files and links, over no link. */
+/*
+ * Copies both sides of changes into two directories, as a person's own tool compares them: files and links, over no
+ * link. The copies are the caller's plain files: nothing of the box's owners, modes or attributes comes along.
+ */
 #include <errno.h>
 #include <string.h>
 

@@ -1,4 +1,7 @@
-/* The ledger of a layer: what apply and undo have put into the workspace, so that it does not count as a change by the host. */
+/*
+ * The ledger of a layer: what apply and undo have put into the workspace, so that it does not count as a change by
+ * the host. One line per object with its identity and times; a path in it that looks otherwise now was changed.
+ */
 #include "layer/change.h"
 
 #include <inttypes.h>

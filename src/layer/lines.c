@@ -1,4 +1,7 @@
-/* Compares two texts by lines: Myers' greedy algorithm between the first and the last difference, with a ceiling. */
+/*
+ * Compares two texts by lines: Myers' greedy algorithm between the first and the last difference, with a ceiling.
+ * Texts further apart than that count as replaced as a whole. Pure; diff, hunks and merge are made of it.
+ */
 #include "layer/lines.h"
 
 #include <errno.h>

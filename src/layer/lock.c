@@ -1,4 +1,7 @@
-/* Who may do what with a layer: its lock, an apply that was interrupted, and whether its machine has stopped since. */
+/*
+ * Who may do what with a layer: its lock, an apply that was interrupted, and whether its machine has stopped since.
+ * Who reads shares the lock; who changes has it alone.
+ */
 #include "layer/store.h"
 #include "layer/change.h"
 #include "layer/spare.h"

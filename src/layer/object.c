@@ -1,4 +1,7 @@
-/* Looks at, compares and copies single files, directories and links by descriptor. */
+/*
+ * Looks at, compares and copies single files, directories and links by descriptor. No path is followed twice, and
+ * nothing that a box put there is opened before it is known what it is.
+ */
 #include "layer/object.h"
 
 #include <limits.h>

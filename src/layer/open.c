@@ -1,4 +1,7 @@
-/* Finds and opens layers in the state directory, and reads their records, by the clock as it goes now. */
+/*
+ * Finds and opens layers in the state directory, and reads their records, by the clock as it goes now. Times in a
+ * record are compared with those of files, so a clock that was set meanwhile is made up for.
+ */
 #include <jansson.h>
 
 #include <errno.h>
@@ -135,7 +138,7 @@ bool layer_is_id(const char *name)
     return strlen(name) == LAYER_DIGITS && strspn(name, "0123456789abcdef") == LAYER_DIGITS;
 }
 
-static bool is_meant(const struct layer *l, const char *which, const char *cwd)
+static bool is_wanted_layer(const struct layer *l, const char *which, const char *cwd)
 {
     if (!which)
         return path_at_or_below(cwd, l->workspace);
@@ -166,7 +169,7 @@ int layer_open(const char *state, const char *which, const char *cwd, struct are
         /* One without a record is being made or removed; one with a bad record is no layer. */
         if (!layer_is_id(d->name) || open_one(layers, d->name, mem, &l) < 0)
             continue;
-        if (!is_meant(&l, which, cwd)) {
+        if (!is_wanted_layer(&l, which, cwd)) {
             layer_close(&l);
             continue;
         }

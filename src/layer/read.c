@@ -67,11 +67,6 @@ struct name_list {
     size_t n;
 };
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static int names_of(int dir, struct name_list *ret)
 {
     char room[8192] __attribute__((aligned(8)));
@@ -86,13 +81,13 @@ static int names_of(int dir, struct name_list *ret)
             return -ENOMEM;
     }
     if (ret->n)
-        qsort(ret->at, ret->n, sizeof *ret->at, by_name);
+        qsort(ret->at, ret->n, sizeof *ret->at, text_order);
     return entries.no;
 }
 
 static bool has_name(const struct name_list *names, const char *name)
 {
-    return names->n && bsearch(&name, names->at, names->n, sizeof *names->at, by_name);
+    return names->n && bsearch(&name, names->at, names->n, sizeof *names->at, text_order);
 }
 
 /* ---- what a person is told first ---- */
@@ -417,7 +412,7 @@ static int linked_to(struct layer_reading *r, uint64_t ino, size_t index, size_t
     return 0;
 }
 
-static int walk(struct layer_reading *r, struct level *l);
+static int walk_level(struct layer_reading *r, struct level *l);
 
 /* Whose contents programs obey, all of them. */
 static bool in_bare_directory(const char *name)
@@ -457,7 +452,7 @@ static int walk_deleted(struct layer_reading *r, const struct level *l, const ch
     if (e < 0)
         return read_failed(r, e, path, "workspace");
     below.low = low;
-    return walk(r, &below);
+    return walk_level(r, &below);
 }
 
 static int deleted(struct layer_reading *r, const struct level *l, const char *name, const struct layer_object *low)
@@ -549,11 +544,11 @@ static int directory(struct layer_reading *r, const struct level *l, const char 
     }
     below.up = up;
     below.opaque = hides || (sys_fgetxattr(up, "user.overlay.opaque", &mark, 1) == 1 && mark == 'y');
-    return walk(r, &below);
+    return walk_level(r, &below);
 }
 
 /* What differs between two objects; of directories not their entries. */
-static int compare(const struct level *l, const char *name, struct change *c)
+static int compare_entry(const struct level *l, const char *name, struct change *c)
 {
     const struct layer_object *a = &c->old, *b = &c->new;
     if ((a->mode & S_IFMT) != (b->mode & S_IFMT)) {
@@ -600,7 +595,7 @@ static int present(struct layer_reading *r, const struct level *l, const char *n
         return 0;
     }
     if (e == 0)
-        e = compare(l, name, c);
+        e = compare_entry(l, name, c);
     if (e < 0 || !c->what)
         return e;
     c->kind = CHANGE_EDITED;
@@ -646,7 +641,7 @@ static int entry(struct layer_reading *r, const struct level *l, const char *nam
     return directory(r, l, name, c.path, &c.old, l->opaque, conflict);
 }
 
-static int walk(struct layer_reading *r, struct level *l)
+static int walk_level(struct layer_reading *r, struct level *l)
 {
     struct name_list up = {0}, low = {0};
     if (l->depth > LAYER_DEPTH_MAX)
@@ -689,7 +684,7 @@ int changes_walk(const struct layer_trees *t, struct arena *mem, struct changes 
     no = object_look(t->workspace, "", &top.below);
     if (no < 0)
         return read_failed(&r, no, ".", "workspace");
-    return walk(&r, &top);
+    return walk_level(&r, &top);
 }
 
 const struct change *changes_find(const struct changes *all, const char *path)

@@ -1,4 +1,7 @@
-/* Reads one side of a change into memory. */
+/*
+ * Reads one side of a change into memory: the layer's or the workspace's. Up to a ceiling, and text only where every
+ * byte of it is.
+ */
 #include "layer/side.h"
 
 #include <errno.h>

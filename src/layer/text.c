@@ -1,4 +1,7 @@
-/* Reads and writes the line files of apply, and replaces them in one synced step. */
+/*
+ * Reads and writes the line files of apply, and replaces them in one synced step. Journal, ledger and records have
+ * this form: a path is the rest of its line, with its length, because it may hold newlines.
+ */
 #include "layer/text.h"
 
 #include <inttypes.h>

@@ -1,10 +1,10 @@
 /* Answers given beforehand: lines "allow RULE" and "deny RULE", with patterns. A pattern never allows what needs care. */
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "learn/learn.h"
+#include "match/glob.h"
 
 static const char learn_keys[][20] = {"files.rw",  "files.ro",         "files.env_files",   "net.allow",
                                       "net.reach", "net.unix_sockets", "guard_names.allow", "allow_nested_userns"};
@@ -52,6 +52,10 @@ int learn_answers(struct learn *l, const char *name, const char *text, struct pi
                 "%s:%u: '%.*s' is not a rule; write KEY: VALUE with files.rw, files.ro, net.allow, net.reach, "
                 "net.unix_sockets, guard_names.allow or allow_nested_userns",
                 name, at, STR_SAID(words));
+        /* A line that only names something may have any characters. */
+        const char *wrong = rule && strpbrk(rule, "*?") ? glob_wrong_line(str_of(rule)) : NULL;
+        if (wrong)
+            return learn_fail(error, EINVAL, "%s:%u: '%s' %s", name, at, rule, wrong);
         struct learn_line *to = arena_push(l->mem, &l->lines, &l->n_lines, sizeof *l->lines);
         if (!to || !rule)
             return learn_memory(error);
@@ -65,7 +69,7 @@ static bool is_about_form(const char *line, const char *form, bool below, bool e
 {
     if (strcmp(line, form) == 0)
         return true;
-    return !exactly && ((below && learn_below(form, line)) || fnmatch(line, form, 0) == 0);
+    return !exactly && ((below && learn_below(form, line)) || glob_match(str_of(line), str_of(form), GLOB_LINE));
 }
 
 /* The value as in the project's file, as the option has it, or with ~. */

@@ -1,4 +1,7 @@
-/* One run of the command under the policy and what was allowed so far. */
+/*
+ * One run of the command under the policy and what was allowed so far. The policy is loaded anew each time, as the
+ * command line says it, with the rules added as options.
+ */
 #include <stdlib.h>
 
 #include "learn/learn.h"

@@ -1,4 +1,7 @@
-/* What is proposed with care, or not at all; and one directory in the place of many files of a cache or a build. */
+/*
+ * What is proposed with care, or not at all; and one directory in the place of many files of a cache or a build. By
+ * paths alone: which ones run something, hold credentials or belong to the system.
+ */
 #include <string.h>
 #include <sys/stat.h>
 

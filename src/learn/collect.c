@@ -1,4 +1,7 @@
-/* From a pass's refusals to the rules that would have allowed them: pinfold_why() says the option, and has tried it. */
+/*
+ * From a pass's refusals to the rules that would have allowed them: pinfold_why() says the option, and has tried it.
+ * What no option allows is kept with its reason, for the end.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,7 +67,7 @@ static void choose(const struct pinfold_value *v, const char **ret_option, const
     }
 }
 
-static void count(struct learn *l, struct learn_rule *rule, const char *action)
+static void count_refusal(struct learn *l, struct learn_rule *rule, const char *action)
 {
     bool same_act = rule->count == 0 || strcmp(rule->act, action) == 0;
     rule->count = rule->pass == l->passes ? rule->count + 1 : 1;
@@ -127,7 +130,7 @@ static size_t take_name(struct learn *l, const struct pinfold_denial *d, struct 
             continue;
         struct learn_rule *rule = learn_rule_of(l, "allow", said);
         if (rule)
-            count(l, rule, "connect");
+            count_refusal(l, rule, "connect");
         at = rule ? 0 : at;
     }
     if (at == 0)
@@ -166,8 +169,8 @@ static size_t take_namespace(struct learn *l, const struct pinfold_denial *d, st
     return at;
 }
 
-static size_t judge(struct learn *l, struct pinfold_policy *policy, const struct pinfold_denial *d,
-                    struct pinfold_error *error)
+static size_t judge_refusal(struct learn *l, struct pinfold_policy *policy, const struct pinfold_denial *d,
+                            struct pinfold_error *error)
 {
     const char *question = question_of(d);
     struct pinfold_report *report;
@@ -213,7 +216,7 @@ static size_t seen_at(struct learn *l, struct pinfold_policy *policy, const stru
         i++;
     if (i == l->n_seen) {
         struct learn_seen seen = {arena_text(l->mem, d->kind), arena_text(l->mem, d->action),
-                                  arena_text(l->mem, d->target), judge(l, policy, d, error)};
+                                  arena_text(l->mem, d->target), judge_refusal(l, policy, d, error)};
         struct learn_seen *to = arena_push(l->mem, &l->seen, &l->n_seen, sizeof *l->seen);
         if (!to || arena_failed(l->mem)) {
             (void)learn_memory(error);
@@ -239,7 +242,7 @@ static int take_denial(struct learn *l, struct pinfold_policy *policy, const str
         return -ENOMEM;
     const size_t at = l->seen[i].rule;
     if (at < l->n_rules)
-        count(l, l->rules[at], act_of(d, l->rules[at]));
+        count_refusal(l, l->rules[at], act_of(d, l->rules[at]));
     return 0;
 }
 

@@ -1,4 +1,7 @@
-/* The passes: each runs the command under the policy and what was allowed before it began; none is ever less strict than that. */
+/*
+ * The passes: each runs the command under the policy and what was allowed before it began; none is ever less strict
+ * than that. They end when a pass has nothing new to allow, or by --passes.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>

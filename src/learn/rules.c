@@ -1,4 +1,7 @@
-/* The rules and refusals that were found, and what files of this folder share. */
+/*
+ * The rules and refusals that were found, and what files of this folder share. A rule is a key and a value as the
+ * project's file would have them, with how often it was needed.
+ */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

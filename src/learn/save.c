@@ -1,4 +1,7 @@
-/* Reads the project's policy before the passes, and writes it after them: completely or not at all, checked, and trusted. */
+/*
+ * Reads the project's policy before the passes, and writes it after them: completely or not at all, checked, and
+ * trusted. The file may be another's meanwhile: what changed since it was read is not overwritten.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -63,7 +66,7 @@ int learn_look(struct learn *l, struct pinfold_error *error)
 }
 
 /* The file for itself, as `pinfold policy check FILE` reads it. */
-static int check(const struct learn *l, const char *path, struct pinfold_error *error)
+static int check_written(const struct learn *l, const char *path, struct pinfold_error *error)
 {
     const char *files[] = {path, NULL};
     const struct pinfold_policy_options o = {.size = sizeof o, .files = files, .no_layers = 1, .cwd = l->workspace};
@@ -94,7 +97,7 @@ static int replace(struct learn *l, int dir, struct str text, struct pinfold_err
     int r = write_beside(l, dir, text, error);
     snprintf(path, sizeof path, "%s/.pinfold/" BESIDE, l->workspace);
     if (r == 0)
-        r = check(l, path, error);
+        r = check_written(l, path, error);
     if (r == 0)
         r = read_policy(l, dir, &now, error);
     if (r == 0 && (!now != !l->before || (now && strcmp(now, l->before) != 0)))

@@ -1,4 +1,7 @@
-/* What was found: lines like a diff of the policy, each with its reason, and what there is no rule for. */
+/*
+ * What was found: lines like a diff of the policy, each with its reason, and what there is no rule for. The same as
+ * JSON; names that a box made are cleaned for a terminal.
+ */
 #include <string.h>
 
 #include "base/json.h"

@@ -1,4 +1,7 @@
-/* Parses, prints, classifies and compares addresses, ranges and ports. */
+/*
+ * Parses, prints, classifies and compares addresses, ranges and ports. Strict: a form that some program reads
+ * otherwise (192.0.2.010, 0x7f.1) is an error, and never a name.
+ */
 #include "match/addr.h"
 
 #include <arpa/inet.h>
@@ -9,12 +12,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-
-static int hex_digit(char c)
-{
-    c = addr_lower(c);
-    return addr_is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 /* ---- ports ---- */
 

@@ -42,7 +42,7 @@ static size_t read_character(struct str s, uint32_t *ret)
     return n;
 }
 
-static uint32_t take(struct str *s)
+static uint32_t take_character(struct str *s)
 {
     uint32_t c = (unsigned char)s->p[0];
     if (c < 0x80) { /* mostly */
@@ -53,35 +53,35 @@ static uint32_t take(struct str *s)
     return c;
 }
 
-/* One character, perhaps after a backslash; returns NULL, or what is wrong. */
-static const char *take_literal(struct str *s, uint32_t *ret)
+/* One character, perhaps after a backslash; returns NULL, or what is wrong. `line`: '/' is a character as others. */
+static const char *take_literal(struct str *s, bool line, uint32_t *ret)
 {
     if (s->n && s->p[0] == '\\')
         *s = str_skip(*s, 1);
     if (!s->n)
         return NO_MORE;
-    *ret = take(s);
-    return *ret == '/' || *ret == 0 ? NO_NAME : NULL;
+    *ret = take_character(s);
+    return (*ret == '/' && !line) || *ret == 0 ? NO_NAME : NULL;
 }
 
 /* A member of a set: a character or a range. `s` is not empty. */
-static const char *read_member(struct str *s, uint32_t *low, uint32_t *high)
+static const char *read_member(struct str *s, bool line, uint32_t *low, uint32_t *high)
 {
     if (s->n > 1 && s->p[0] == '[' && (s->p[1] == ':' || s->p[1] == '=' || s->p[1] == '.'))
         return CLASS;
-    const char *wrong = take_literal(s, low);
+    const char *wrong = take_literal(s, line, low);
     *high = *low;
     if (wrong || s->n < 2 || s->p[0] != '-' || s->p[1] == ']')
         return wrong;
     *s = str_skip(*s, 1);
     if (s->n > 1 && s->p[0] == '[' && (s->p[1] == ':' || s->p[1] == '=' || s->p[1] == '.'))
         return CLASS;
-    wrong = take_literal(s, high);
+    wrong = take_literal(s, line, high);
     return wrong ? wrong : *low >= GLOB_BYTES || *high >= GLOB_BYTES ? NO_RANGE : *low > *high ? BAD_RANGE : NULL;
 }
 
 /* A set; `s` begins after its '['. */
-static const char *read_set(struct str *s, struct glob_part *ret)
+static const char *read_set(struct str *s, bool line, struct glob_part *ret)
 {
     uint32_t low, high;
 
@@ -89,7 +89,7 @@ static const char *read_set(struct str *s, struct glob_part *ret)
     *s = str_skip(*s, ret->negated);
     ret->members = *s;
     for (bool first = true; s->n && (first || s->p[0] != ']'); first = false) {
-        const char *wrong = read_member(s, &low, &high);
+        const char *wrong = read_member(s, line, &low, &high);
         if (wrong)
             return wrong == NO_MORE ? NO_END : wrong;
     }
@@ -100,7 +100,7 @@ static const char *read_set(struct str *s, struct glob_part *ret)
     return NULL;
 }
 
-static enum glob_kind next(struct str *s, struct glob_part *ret, const char **wrong)
+static enum glob_kind next_part(struct str *s, bool line, struct glob_part *ret, const char **wrong)
 {
     *wrong = NULL;
     if (!s->n)
@@ -114,10 +114,10 @@ static enum glob_kind next(struct str *s, struct glob_part *ret, const char **wr
         return GLOB_ONE;
     case '[':
         *s = str_skip(*s, 1);
-        *wrong = read_set(s, ret);
+        *wrong = read_set(s, line, ret);
         return *wrong ? GLOB_WRONG : GLOB_SET;
     default:
-        *wrong = take_literal(s, &ret->character);
+        *wrong = take_literal(s, line, &ret->character);
         return *wrong ? GLOB_WRONG : GLOB_CHARACTER;
     }
 }
@@ -125,22 +125,32 @@ static enum glob_kind next(struct str *s, struct glob_part *ret, const char **wr
 enum glob_kind glob_next(struct str *pattern, struct glob_part *ret)
 {
     const char *wrong;
-    return next(pattern, ret, &wrong);
+    return next_part(pattern, false, ret, &wrong);
 }
 
 bool glob_member(struct str *members, uint32_t *low, uint32_t *high)
 {
-    return members->n && !read_member(members, low, high);
+    return members->n && !read_member(members, true, low, high); /* the set was read before */
+}
+
+static const char *wrong_in(struct str pattern, bool line)
+{
+    struct glob_part part = {0};
+    const char *wrong;
+    while (next_part(&pattern, line, &part, &wrong) != GLOB_END)
+        if (wrong)
+            return wrong;
+    return NULL;
 }
 
 const char *glob_wrong(struct str pattern)
 {
-    struct glob_part part = {0};
-    const char *wrong;
-    while (next(&pattern, &part, &wrong) != GLOB_END)
-        if (wrong)
-            return wrong;
-    return NULL;
+    return wrong_in(pattern, false);
+}
+
+const char *glob_wrong_line(struct str pattern)
+{
+    return wrong_in(pattern, true);
 }
 
 static uint32_t other_case(uint32_t c)
@@ -161,7 +171,7 @@ static bool in_set(const struct glob_part *set, uint32_t c)
 static bool is_meant(enum glob_kind kind, const struct glob_part *part, uint32_t c, enum glob_case how)
 {
     const bool any = how == GLOB_ANY_CASE;
-    if (c == '/' || c == 0)
+    if ((c == '/' && how != GLOB_LINE) || c == 0)
         return false;
     switch (kind) {
     case GLOB_ONE:
@@ -186,14 +196,15 @@ bool glob_match(struct str pattern, struct str name, enum glob_case how)
 {
     struct str behind_star = {NULL, 0}, star_at = name;
     struct glob_part part = {0};
+    const char *wrong;
 
     for (;;) {
         struct str after = pattern, rest = name;
         enum glob_kind kind = GLOB_CHARACTER;
         if (begins_plain(pattern))
-            part.character = take(&after);
+            part.character = take_character(&after);
         else
-            kind = glob_next(&after, &part);
+            kind = next_part(&after, how == GLOB_LINE, &part, &wrong);
         if (kind == GLOB_WRONG)
             return how == GLOB_ANY_CASE;
         if (kind == GLOB_END && !name.n)
@@ -203,14 +214,14 @@ bool glob_match(struct str pattern, struct str name, enum glob_case how)
             star_at = name;
             continue;
         }
-        if (name.n && is_meant(kind, &part, take(&rest), how)) {
+        if (name.n && is_meant(kind, &part, take_character(&rest), how)) {
             pattern = after;
             name = rest;
             continue;
         }
         /* The last star matches one more character. */
-        uint32_t c = behind_star.p && star_at.n ? take(&star_at) : 0;
-        if (c == 0 || c == '/')
+        uint32_t c = behind_star.p && star_at.n ? take_character(&star_at) : 0;
+        if (c == 0 || (c == '/' && how != GLOB_LINE))
             return false;
         pattern = behind_star;
         name = star_at;

@@ -21,7 +21,8 @@
  *
  * GLOB_ANY_CASE is for rules that forbid: a name matches if it does with any of its ASCII letters in the other case, so
  * that the rule also holds on file systems that fold case. `[!b]` therefore matches both b and B, and `[!bB]` neither.
- * GLOB_EXACT is for rules that allow, and for searches.
+ * GLOB_EXACT is for rules that allow, and for searches. GLOB_LINE is for a line of text that is no name: '/' is a character
+ * as others there, which `*`, `?` and sets match, too.
  */
 #pragma once
 #include <stdbool.h>
@@ -29,13 +30,14 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-enum glob_case { GLOB_EXACT, GLOB_ANY_CASE };
+enum glob_case { GLOB_EXACT, GLOB_ANY_CASE, GLOB_LINE };
 
 /* NULL if it is a pattern; otherwise what is wrong and the remedy, to follow the quoted pattern: "has a '[' ...". */
 const char *glob_wrong(struct str pattern);
+const char *glob_wrong_line(struct str pattern); /* the same for GLOB_LINE */
 /*
  * Whether the name matches. At worst quadratic time, constant space. Check the pattern with glob_wrong() first: an
- * invalid one gives the answer that forbids more (true with GLOB_ANY_CASE, false with GLOB_EXACT).
+ * invalid one gives the answer that forbids more (true with GLOB_ANY_CASE, false with the others).
  */
 bool glob_match(struct str pattern, struct str name, enum glob_case how);
 /* Appends a character (or byte), escaped so that it stands for itself, also in a set. */

@@ -249,7 +249,7 @@ static bool net_matches(const struct host_rule *r, const struct host_addr *a)
     return net_contains(r, a) || (r->verb == RULE_DENY && addr_embedded(a, &inner) && net_contains(r, &inner));
 }
 
-static bool below(struct str name, struct str above)
+static bool is_subdomain(struct str name, struct str above)
 {
     return name.n > above.n + 1 && str_ends(name, above) && name.p[name.n - above.n - 1] == '.';
 }
@@ -265,7 +265,7 @@ static bool matches_host(const struct host_rule *r, const struct host *h)
     struct str name = str_of(h->name), rule = str_of(r->name);
     if (r->match != MATCH_BELOW && str_eq(name, rule))
         return true;
-    return r->match != MATCH_NAME && below(name, rule);
+    return r->match != MATCH_NAME && is_subdomain(name, rule);
 }
 
 bool host_same(const struct host *a, const struct host *b)
@@ -298,7 +298,7 @@ static bool holds_hosts(const struct host_rule *a, const struct host_rule *b)
         return false;
     if (a->match == MATCH_NAME)
         return b->match == MATCH_NAME && str_eq(x, y);
-    return below(y, x) || (str_eq(x, y) && (a->match == MATCH_BELOW_OR_APEX || b->match == MATCH_BELOW));
+    return is_subdomain(y, x) || (str_eq(x, y) && (a->match == MATCH_BELOW_OR_APEX || b->match == MATCH_BELOW));
 }
 
 bool host_rule_covers(const struct host_rule *a, const struct host_rule *b)

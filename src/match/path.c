@@ -1,4 +1,7 @@
-/* Operations on paths as text: cleaning, joining, finding what is above or below. */
+/*
+ * Operations on paths as text: cleaning, joining, finding what is above or below. No file is looked at, so a link
+ * counts as what it is called.
+ */
 #include "match/path.h"
 
 /* path_order() of the first `n` bytes of `a` against all of `b`. */

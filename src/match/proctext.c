@@ -1,4 +1,7 @@
-/* Reads what the kernel writes in /proc: see proctext.h. */
+/*
+ * Reads what the kernel writes in /proc: see proctext.h. Pure, so that tests and fuzzing give it any text; whoever
+ * calls it has read the file.
+ */
 #include "match/proctext.h"
 
 #include <limits.h>

@@ -1,4 +1,7 @@
-/* The plain spelling of a name, by CaseFolding.txt (C and F) and DerivedCoreProperties.txt (Default_Ignorable_Code_Point) of Unicode. */
+/*
+ * The plain spelling of a name: what a file system that folds letters takes it for. By CaseFolding.txt (C and F) and
+ * DerivedCoreProperties.txt (Default_Ignorable_Code_Point) of Unicode.
+ */
 #include "match/spelling.h"
 
 #include <stdint.h>

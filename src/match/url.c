@@ -9,18 +9,12 @@
 #define HTTPS      STR("https://")
 #define LOWEST     1024 /* a port that needs no privilege */
 
-static int hex(char c)
-{
-    const char *const digits = "0123456789abcdef", *at = c ? strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
 static bool all_plain(struct str url)
 {
     for (size_t i = 0; i < url.n; i++) {
         if (!url.p[i] || !strchr(CHARACTERS, url.p[i]))
             return false;
-        if (url.p[i] == '%' && (i + 2 >= url.n || hex(url.p[i + 1]) < 0 || hex(url.p[i + 2]) < 0))
+        if (url.p[i] == '%' && (i + 2 >= url.n || hex_digit(url.p[i + 1]) < 0 || hex_digit(url.p[i + 2]) < 0))
             return false;
     }
     return true;
@@ -73,7 +67,7 @@ static bool decoded(struct str value, char ret[URL_MAX + 1])
     for (size_t i = 0; i < value.n; i++, n++) {
         ret[n] = value.p[i];
         if (value.p[i] == '%') {
-            ret[n] = (char)(hex(value.p[i + 1]) << 4 | hex(value.p[i + 2]));
+            ret[n] = (char)(hex_digit(value.p[i + 1]) << 4 | hex_digit(value.p[i + 2]));
             i += 2;
         }
     }

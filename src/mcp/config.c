@@ -1,4 +1,7 @@
-/* Finds the MCP servers in JSON and TOML settings files and replaces texts in place. */
+/*
+ * Finds the MCP servers in JSON and TOML settings files and replaces texts in place. All else of the file, comments
+ * too, stays byte by byte as it was.
+ */
 #include "mcp/config.h"
 
 #include <errno.h>

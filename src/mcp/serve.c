@@ -1,4 +1,7 @@
-/* mcp_serve(): sets up policy, workers and transport, and runs until the client disconnects or a signal arrives. */
+/*
+ * mcp_serve(): sets up policy, workers and transport, and runs until the client disconnects or a signal arrives. This
+ * process only talks; boxes are started by workers, which are processes of their own (workers/work.c).
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,4 +1,7 @@
-/* Checks the paths of an agent's own MCP servers in its settings and translates them to the box's. */
+/*
+ * Checks the paths of an agent's own MCP servers in its settings and translates them to the box's. The agent runs in
+ * the box, where a path of this machine may be missing or be another file.
+ */
 #include "mcp/settings.h"
 
 #include <errno.h>

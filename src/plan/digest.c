@@ -1,4 +1,7 @@
-/* Digests by which plans and policies are compared: SHA-256 (FIPS 180-4), from libmd. */
+/*
+ * Digests by which plans and policies are compared: SHA-256 (FIPS 180-4), from libmd. What is in one is listed here,
+ * since two sessions are of one policy if it is equal.
+ */
 #include "plan/make.h"
 
 #include <errno.h>
@@ -7,7 +10,7 @@
 
 #include "policy/build.h"
 
-static void hex(const uint8_t *bytes, size_t n, char *ret)
+static void put_hex(const uint8_t *bytes, size_t n, char *ret)
 {
     static const char digits[] = "0123456789abcdef";
     for (size_t i = 0; i < n; i++) {
@@ -21,7 +24,7 @@ static void digest_end(SHA2_CTX *sha, char ret[65])
 {
     uint8_t sum[SHA256_DIGEST_LENGTH];
     SHA256Final(sum, sha);
-    hex(sum, sizeof sum, ret);
+    put_hex(sum, sizeof sum, ret);
 }
 
 void sha256_hex(const void *bytes, size_t n, char ret[65])

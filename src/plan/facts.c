@@ -1,4 +1,8 @@
-/* Finds facts: by binary search for a single query, by hash for planning, which looks up every rule. */
+/*
+ * Finds facts: by binary search for a single query, by hash for planning, which looks up every rule. A path that was
+ * not asked about before planning has no facts; that is a mistake of the survey's.
+ */
+#include "base/hash.h"
 #include "plan/make.h"
 
 const char *const facts_places[] = {"/",
@@ -106,9 +110,7 @@ bool facts_move(struct facts *f, struct arena *to)
 
 static size_t fact_hash(const char *s)
 {
-    uint32_t h = 2166136261u;
-    for (; *s; s++)
-        h = (h ^ (unsigned char)*s) * 16777619u;
+    uint32_t h = hash32(HASH32, s, strlen(s));
     return h ^ h >> 15;
 }
 

@@ -1,4 +1,7 @@
-/* The last steps of both tiers: no new privileges, limits, and the command's working directory. */
+/*
+ * The last steps of both tiers: no new privileges, limits, and the command's working directory. They come last
+ * because the steps before need what they take away.
+ */
 #include "plan/make.h"
 
 #include <sys/resource.h>

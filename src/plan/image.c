@@ -2,6 +2,7 @@
  * Writes the plan image: steps and strings grow separately in the arena and are joined at the end. Equal strings are
  * stored once, found by hash.
  */
+#include "base/hash.h"
 #include "plan/make.h"
 
 enum { FIRST_INDEX = 1024, FIRST_STRINGS = 8192 };
@@ -14,14 +15,6 @@ int image_begin(struct image_writer *w, struct arena *mem)
     return w->index && w->strings ? 0 : -ENOMEM;
 }
 
-static uint32_t string_hash(const char *s, size_t n)
-{
-    uint32_t h = 2166136261u;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)s[i]) * 16777619u;
-    return h;
-}
-
 static bool grow_index(struct image_writer *w)
 {
     size_t size = w->index_size * 2;
@@ -32,7 +25,7 @@ static bool grow_index(struct image_writer *w)
         if (!w->index[i])
             continue;
         const char *s = w->strings + w->index[i];
-        size_t at = string_hash(s, strlen(s)) & (size - 1);
+        size_t at = hash32(HASH32, s, strlen(s)) & (size - 1);
         while (index[at])
             at = (at + 1) & (size - 1);
         index[at] = w->index[i];
@@ -63,7 +56,7 @@ uint32_t image_string(struct image_writer *w, const char *s)
     size_t n = s ? strlen(s) : 0;
     if (n == 0)
         return 0;
-    size_t at = string_hash(s, n) & (w->index_size - 1);
+    size_t at = hash32(HASH32, s, n) & (w->index_size - 1);
     for (; w->index[at]; at = (at + 1) & (w->index_size - 1)) {
         if (strcmp(w->strings + w->index[at], s) == 0)
             return w->index[at];

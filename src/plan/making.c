@@ -1,4 +1,7 @@
-/* Shared by all stages: errors for lack of memory, notes, and additions to the lists in struct making. */
+/*
+ * Shared by all stages: errors for lack of memory, notes, and additions to the lists in struct making. A stage adds
+ * to these lists and reads what earlier ones added; plan.c has their order.
+ */
 #include "plan/make.h"
 
 #include <stdio.h>

@@ -1,4 +1,7 @@
-/* plan_make(): runs the stages of this folder in order. */
+/*
+ * plan_make(): runs the stages of this folder in order. Policy and facts in, a plan out; nothing of the machine is
+ * looked at here.
+ */
 #include "plan/make.h"
 
 #include <linux/sched.h>
@@ -7,7 +10,7 @@
 
 #define MAX_PLAN_MEMORY (256u << 20)
 
-static int begin(struct making *m)
+static int begin_plan(struct making *m)
 {
     int r = image_begin(&m->image, m->mem);
     if (r == 0)
@@ -106,7 +109,7 @@ int plan_make(const struct policy *policy, const struct facts *facts, const stru
         return no_memory(&m);
     *plan = (struct plan){.mem = mem, .policy = policy, .facts = facts};
     plan->catch = catch_of(&m);
-    int r = begin(&m);
+    int r = begin_plan(&m);
     if (r == 0)
         r = machine_check(&m);
     if (r == 0)

@@ -1,4 +1,6 @@
-/* Judges what native can do here: see trial.h. */
+/*
+ * Judges what native can do here: see trial.h. Pure: the probe has tried it, and gives what the kernel answered.
+ */
 #include "plan/trial.h"
 
 #include <string.h>

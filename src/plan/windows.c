@@ -1,4 +1,7 @@
-/* Translates Windows paths to Linux ones and back. */
+/*
+ * Translates Windows paths to Linux ones and back, as WSL mounts drives. Pure; what Windows would read as a device or
+ * another name is refused.
+ */
 #include "plan/windows.h"
 
 #include "match/path.h"
@@ -69,7 +72,7 @@ static int check_name(struct str name, const char *path, struct err *e)
 }
 
 /* Checks all names after the drive. */
-static int check_names(const char *rest, const char *path, struct err *e)
+static int check_windows_names(const char *rest, const char *path, struct err *e)
 {
     while (*rest) {
         size_t n = strcspn(rest, "/\\");
@@ -111,7 +114,7 @@ int windows_to_linux(const char *path, enum windows_style style, struct arena *m
     if (at[2] && !is_separator(at[2]))
         return err_say(e, ERR_POLICY, "'%s' is relative to the current directory of drive %c:; write %c:\\...", path,
                        at[0], at[0]);
-    int r = check_names(at + 2, path, e);
+    int r = check_windows_names(at + 2, path, e);
     char *out = r == 0 ? arena_printf(mem, "%s%c%s", root_of(style), small(at[0]), at[2] ? at + 2 : "") : NULL;
     if (!out)
         return r < 0 ? r : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot translate '%s'", path);
@@ -134,7 +137,7 @@ int windows_from_linux(const char *path, enum windows_style style, struct arena 
     size_t n = strlen(root);
     if (strncmp(path, root, n) != 0 || !(path[n] >= 'a' && path[n] <= 'z') || (path[n + 1] && path[n + 1] != '/'))
         return -ENOENT;
-    if (strchr(path, '\\') || check_names(path + n + 1, path, NULL) < 0)
+    if (strchr(path, '\\') || check_windows_names(path + n + 1, path, NULL) < 0)
         return -ENOENT;
     char *out = arena_printf(mem, "%c:%s", path[n] - 'a' + 'A', path[n + 1] ? path + n + 1 : "\\");
     if (!out)

@@ -120,8 +120,8 @@ static int take_profile(struct policy_text *ret, const struct profile *p, enum p
 }
 
 /* Reads a text into statements. */
-static int read_text(struct policy_builder *b, enum policy_layer layer, enum policy_format format, const char *file,
-                     struct str text, bool trusted, struct policy_text *ret, struct err *e)
+static int read_policy_text(struct policy_builder *b, enum policy_layer layer, enum policy_format format,
+                            const char *file, struct str text, bool trusted, struct policy_text *ret, struct err *e)
 {
     auto_arena struct arena *nodes = arena_new(2 * (size_t)MAX_POLICY_BYTES);
     struct said_list list = {.mem = b->mem};
@@ -170,7 +170,7 @@ int policy_add_text(struct policy_builder *b, enum policy_layer layer, enum poli
         if (r < 0)
             return r;
     } else {
-        int r = read_text(b, layer, format, file, text, trusted, &t, e);
+        int r = read_policy_text(b, layer, format, file, text, trusted, &t, e);
         if (r < 0)
             return r;
     }
@@ -302,7 +302,7 @@ static bool is_path(struct str name)
 }
 
 /* Reports an error at a statement. */
-static int say(struct sequence *s, const struct policy_text *t, const struct said *at, const char *sentence)
+static int say_at(struct sequence *s, const struct policy_text *t, const struct said *at, const char *sentence)
 {
     return place_say(s->e, ERR_POLICY, t->t.flags ? t->t.flags[at - t->t.said] : t->t.file, at->line, at->column, "%s",
                      sentence);
@@ -329,7 +329,7 @@ static int unknown_profile(struct sequence *s, const struct policy_text *t, cons
     else
         snprintf(sentence, sizeof sentence, "unknown profile '%.*s' (known: %s; write a file as ./FILE)",
                  (int)(at->a.n < 120 ? at->a.n : 120), at->a.p, list);
-    return say(s, t, at, sentence);
+    return say_at(s, t, at, sentence);
 }
 
 static const struct profile *profile_said(const struct said *extends)
@@ -356,7 +356,7 @@ static int follow(struct sequence *s, const struct policy_text *t, enum policy_l
         struct err why;
         int r = path_expand(&c, at->a, path_forms_of(false, at->bits & SAID_FLAG), s->mem, &path, &why);
         if (r < 0)
-            return say(s, t, at, why.text);
+            return say_at(s, t, at, why.text);
         name = path.path;
     } else {
         const struct profile *p = profile_by_name(name);
@@ -372,11 +372,11 @@ static int follow(struct sequence *s, const struct policy_text *t, enum policy_l
     if (r == -ENOENT) {
         char sentence[512];
         snprintf(sentence, sizeof sentence, "the file that this extends does not exist: %.400s", name);
-        return say(s, t, at, sentence);
+        return say_at(s, t, at, sentence);
     }
     if (r < 0)
         return r;
-    r = read_text(b, layer, POLICY_YAML, file, text, t->t.trusted, ret, s->e);
+    r = read_policy_text(b, layer, POLICY_YAML, file, text, t->t.trusted, ret, s->e);
     ret->t.trusted = t->t.trusted;
     return r;
 }
@@ -404,13 +404,13 @@ static int make_chain(struct sequence *s, const struct policy_text *t, bool whol
         if (!at || !last->t.trusted || (!whole && !is_path(at->a)))
             break;
         if (c.n > MAX_POLICY_EXTENDS)
-            return say(s, last, at, "too many levels of 'extends'");
+            return say_at(s, last, at, "too many levels of 'extends'");
         int r = follow(s, last, t->t.layer, &c.links[c.n]);
         if (r < 0)
             return r;
         for (size_t i = 0; i < c.n; i++) {
             if (same(c.links[i].t.file, c.links[c.n].t.file))
-                return say(s, last, at, "'extends' forms a loop");
+                return say_at(s, last, at, "'extends' forms a loop");
         }
         c.n++;
     }
@@ -526,7 +526,7 @@ static int choose_workspace(struct sequence *s, struct policy *p)
         struct err why;
         int r = path_expand(&c, at->a, path_forms_of(false, at->bits & SAID_FLAG), p->mem, &path, &why);
         if (r < 0)
-            return say(s, by, at, why.text);
+            return say_at(s, by, at, why.text);
         p->workspace = path.path;
         p->workspace_origin = (uint32_t)p->n_origins;
         p->origins[p->n_origins++] = (struct origin){.layer = by->t.layer,
@@ -551,7 +551,7 @@ static int choose_workspace(struct sequence *s, struct policy *p)
                  p->workspace);
     else
         return 0;
-    return at ? say(s, by, at, sentence) : err_say(s->e, ERR_POLICY, "%s", sentence);
+    return at ? say_at(s, by, at, sentence) : err_say(s->e, ERR_POLICY, "%s", sentence);
 }
 
 /* An untrusted project may name itself as the workspace, nothing else. */
@@ -567,7 +567,7 @@ static int check_untrusted_workspace(struct sequence *s, struct merge *m)
             continue;
         int r = path_expand(&c, at->a, path_forms_of(false, at->bits & SAID_FLAG), m->p->mem, &path, &why);
         if (r < 0)
-            return say(s, t, at, why.text);
+            return say_at(s, t, at, why.text);
         m->text = &t->t;
         r = same(path.path, m->p->workspace) ? 0 : tighten_refuse(m, at, "would choose another workspace");
         if (r < 0)
@@ -605,7 +605,7 @@ static struct policy_text text_of_options(struct policy_builder *b, const struct
                                 .extends = find_said(from->said.items, from->said.n, KEY_EXTENDS)};
 }
 
-static int fill(struct policy_builder *b, struct policy *p, struct err *e)
+static int fill_policy(struct policy_builder *b, struct policy *p, struct err *e)
 {
     struct sequence s = {.b = b, .mem = b->mem, .e = e};
     struct merge m = {.world = &b->world, .scratch = b->mem};
@@ -647,7 +647,7 @@ int policy_build(struct policy_builder *b, struct policy **ret, struct err *e)
         return no_memory(e);
     }
     p->mem = mem;
-    int r = fill(b, p, e);
+    int r = fill_policy(b, p, e);
     if (r < 0) {
         policy_free(p);
         return r;

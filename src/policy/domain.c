@@ -1,4 +1,7 @@
-/* Parses and checks the hosts, ports, publish and reach rules of a policy. */
+/*
+ * Parses and checks the hosts, ports, publish and reach rules of a policy. The grammar is match/host.h's; what is
+ * added here is which forms each key takes.
+ */
 #include "policy/domain.h"
 #include "match/host.h"
 #include "policy/set.h"

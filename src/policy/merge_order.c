@@ -1,4 +1,7 @@
-/* Sorts the arrays of a merged policy. */
+/*
+ * Sorts the arrays of a merged policy. Equal policies are equal arrays then, and a rule is found by bisection;
+ * origins tell which statement came first.
+ */
 #include "policy/merge.h"
 
 /*
@@ -61,12 +64,6 @@ static int by_branch(const void *a, const void *b)
 {
     return strcmp(((const struct branch_rule *)a)->pattern, ((const struct branch_rule *)b)->pattern);
 }
-static int by_text(const void *a, const void *b)
-{
-    const char *const *x = a, *const *y = b;
-    return strcmp(*x, *y);
-}
-
 /* Merges the runs [a, mid) and [mid, end) of `from` into `to`; all are indices of items. */
 static void merge_runs(const char *items, size_t size, order_fn *order, const uint32_t *from, uint32_t *to, size_t a,
                        size_t mid, size_t end)
@@ -118,7 +115,7 @@ static void *sort(struct merge *m, const void *items, size_t n, size_t size, ord
 }
 
 /* As they are, but in the policy's memory. */
-static int by_place(const void *a, const void *b)
+static int as_they_came(const void *a, const void *b)
 {
     (void)a;
     (void)b;
@@ -128,7 +125,7 @@ static int by_place(const void *a, const void *b)
 void merge_order(struct merge *m)
 {
     struct policy *p = m->p;
-    p->origins = sort(m, p->origins, p->n_origins, sizeof *p->origins, by_place);
+    p->origins = sort(m, p->origins, p->n_origins, sizeof *p->origins, as_they_came);
     p->paths = sort(m, p->paths, p->n_paths, sizeof *p->paths, by_path);
     p->mounts = sort(m, p->mounts, p->n_mounts, sizeof *p->mounts, by_mount);
     p->storages = sort(m, p->storages, p->n_storages, sizeof *p->storages, by_storage);
@@ -138,5 +135,5 @@ void merge_order(struct merge *m)
     p->git.branches = sort(m, p->git.branches, p->git.n_branches, sizeof *p->git.branches, by_branch);
     p->gpg_keys = sort(m, p->gpg_keys, p->n_gpg_keys, sizeof *p->gpg_keys, by_gpg_key);
     p->ssh_keys = sort(m, p->ssh_keys, p->n_ssh_keys, sizeof *p->ssh_keys, by_ssh_key);
-    p->unix_sockets = sort(m, p->unix_sockets, p->n_unix_sockets, sizeof *p->unix_sockets, by_text);
+    p->unix_sockets = sort(m, p->unix_sockets, p->n_unix_sockets, sizeof *p->unix_sockets, text_order);
 }

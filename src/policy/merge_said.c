@@ -1,4 +1,7 @@
-/* What every part of a merge needs of the statement that it merges: messages, its origin, copies of its texts. */
+/*
+ * What every part of a merge needs of the statement that it merges: messages, its origin, copies of its texts. A
+ * message has file, line and column, or the option, of what was said.
+ */
 #include "policy/merge.h"
 
 #include <errno.h>

@@ -73,7 +73,7 @@ static int find_own(struct merge *m, struct own *o)
     return arena_failed(mem) || !o->project ? own_no_memory(m) : 0;
 }
 
-static int refuse(struct merge *m, uint32_t origin, const char *what, const char *path, const char *stays)
+static int refuse_own(struct merge *m, uint32_t origin, const char *what, const char *path, const char *stays)
 {
     const struct origin *at = &m->p->origins[origin];
     return place_say(m->e, ERR_REFUSED, at->file, at->line, at->column,
@@ -81,7 +81,7 @@ static int refuse(struct merge *m, uint32_t origin, const char *what, const char
 }
 
 /* Checks every rule that affects `dir`. `hidden`: it may not be readable; `parts`: but what is below it may be mounted. */
-static int check(struct merge *m, const char *dir, bool hidden, bool parts)
+static int check_own(struct merge *m, const char *dir, bool hidden, bool parts)
 {
     const struct policy *p = m->p;
     const char *stays = hidden ? "hidden" : "as it is";
@@ -96,27 +96,27 @@ static int check(struct merge *m, const char *dir, bool hidden, bool parts)
         const struct path_rule *r = &p->paths[i];
         bool opens = hidden ? r->access != PATH_HIDE : r->access == PATH_RW || r->access == PATH_CACHE;
         if (opens && !r->any_depth && !r->pattern && path_at_or_below(r->path, dir))
-            return refuse(m, r->origin, "path", r->path, stays);
+            return refuse_own(m, r->origin, "path", r->path, stays);
     }
     for (size_t i = 0; i < p->n_mounts; i++) {
         const struct mount_rule *r = &p->mounts[i];
         if (parts && path_below(r->from, dir) && !path_at_or_below(r->to, dir))
             continue;
         if (path_at_or_below(r->to, dir))
-            return refuse(m, r->origin, "path", r->to, stays);
+            return refuse_own(m, r->origin, "path", r->to, stays);
         /* A directory above it may be mounted: the plan closes it there, too. */
         if ((hidden || !r->read_only) && path_at_or_below(r->from, dir))
-            return refuse(m, r->origin, "mount", r->from, stays);
+            return refuse_own(m, r->origin, "mount", r->from, stays);
     }
     for (size_t i = 0; i < p->n_unix_sockets; i++) {
         if (path_at_or_below(p->unix_sockets[i], dir))
-            return refuse(m, m->socket_origin[i], "socket", p->unix_sockets[i], stays);
+            return refuse_own(m, m->socket_origin[i], "socket", p->unix_sockets[i], stays);
     }
     return 0;
 }
 
 /* Adds the rule, replacing any for exactly this path. */
-static int add(struct merge *m, const char *path, enum path_access access, bool parts, uint32_t origin)
+static int add_own_path(struct merge *m, const char *path, enum path_access access, bool parts, uint32_t origin)
 {
     struct policy *p = m->p;
     bool fresh;
@@ -135,16 +135,16 @@ static int add(struct merge *m, const char *path, enum path_access access, bool 
 
 static int hide(struct merge *m, const char *dir, bool parts, uint32_t origin)
 {
-    int r = check(m, dir, true, parts);
-    return r < 0 ? r : add(m, dir, PATH_HIDE, parts, origin);
+    int r = check_own(m, dir, true, parts);
+    return r < 0 ? r : add_own_path(m, dir, PATH_HIDE, parts, origin);
 }
 
 /* If nothing around it is writable, the read-only root suffices. */
 static int keep_path(struct merge *m, const char *path, uint32_t origin)
 {
-    int r = check(m, path, false, false);
+    int r = check_own(m, path, false, false);
     enum path_access now = r < 0 ? PATH_RO : merge_access(m, path);
-    return r < 0 || (now != PATH_RW && now != PATH_CACHE) ? r : add(m, path, PATH_PROTECT, false, origin);
+    return r < 0 || (now != PATH_RW && now != PATH_CACHE) ? r : add_own_path(m, path, PATH_PROTECT, false, origin);
 }
 
 int own_rules(struct merge *m)

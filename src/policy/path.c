@@ -17,7 +17,7 @@ struct piece {               /* the text under construction */
 
 enum mark { PLAIN = '.', WILD = 'w', TAKEN = 't' };
 
-static void put(struct piece *p, struct str s, char mark)
+static void put_piece(struct piece *p, struct str s, char mark)
 {
     buf_str(&p->bytes, s);
     for (size_t i = 0; i < s.n; i++)
@@ -63,13 +63,13 @@ static int put_variable(const struct path_context *c, struct piece *p, struct st
     name[n] = 0;
     *s = str_skip(at, n + braced);
     if (!c) {
-        put(p, STR("v"), TAKEN);
+        put_piece(p, STR("v"), TAKEN);
         return 0;
     }
     const char *value = variable_value(c, name);
     if (!value)
         return err_say(e, ERR_POLICY, "'%.*s': the variable %s is not set", PATH_SAID(p->said), name);
-    put(p, str_of(value), TAKEN);
+    put_piece(p, str_of(value), TAKEN);
     return 0;
 }
 
@@ -84,7 +84,7 @@ static int put_home(const struct path_context *c, struct piece *p, struct str *s
                        PATH_SAID(p->said));
     if (c && (!c->world->home || c->world->home[0] != '/'))
         return err_say(e, ERR_POLICY, "'%.*s': ~ needs a home directory; set HOME", PATH_SAID(p->said));
-    put(p, c ? str_of(c->world->home) : STR("/h"), TAKEN);
+    put_piece(p, c ? str_of(c->world->home) : STR("/h"), TAKEN);
     *s = str_skip(*s, 1);
     return 0;
 }
@@ -107,11 +107,11 @@ static int unfold(const struct path_context *c, struct piece *p, enum path_forms
             if (s.n < 2 || s.p[1] == 0 || s.p[1] == '/')
                 return err_say(e, ERR_POLICY, "'%.*s': a backslash escapes the next character; there is none",
                                PATH_SAID(p->said));
-            put(p, (struct str){s.p + 1, 1}, TAKEN);
+            put_piece(p, (struct str){s.p + 1, 1}, TAKEN);
             s = str_skip(s, 2);
             continue;
         }
-        put(p, (struct str){s.p, 1}, wild && (ch == '*' || ch == '?' || ch == '[') ? WILD : PLAIN);
+        put_piece(p, (struct str){s.p, 1}, wild && (ch == '*' || ch == '?' || ch == '[') ? WILD : PLAIN);
         s = str_skip(s, 1);
     }
     return r;
@@ -147,7 +147,7 @@ static bool is_dot(struct component c)
 }
 
 /* Appends one literal component to the clean path in `out` ("" is the root). */
-static void append(struct buf *out, struct str name)
+static void append_name(struct buf *out, struct str name)
 {
     if (str_is(name, "."))
         return;
@@ -258,13 +258,13 @@ static int read_components(struct piece *p, const char *base, enum path_forms fo
                 return r;
             o->pattern = true;
         } else {
-            append(&o->fixed, c.bytes);
+            append_name(&o->fixed, c.bytes);
         }
     }
     return 0;
 }
 
-static int finish(struct reading *o, struct str said, struct arena *mem, struct path_text *ret, struct err *e)
+static int finish_reading(struct reading *o, struct str said, struct arena *mem, struct path_text *ret, struct err *e)
 {
     if (!buf_ok(&o->fixed) || !buf_ok(&o->deep) || o->fixed.n > MAX_PATH_TEXT)
         return err_say(e, ERR_POLICY, "'%.*s' is longer than %d bytes, the maximum for a path", PATH_SAID(said),
@@ -355,7 +355,7 @@ int path_expand(const struct path_context *c, struct str text, enum path_forms f
     if (r == 0)
         r = read_components(&p, c ? c->base : NULL, forms, &o, e);
     if (r == 0 && c)
-        r = finish(&o, text, mem, ret, e);
+        r = finish_reading(&o, text, mem, ret, e);
     buf_free(&p.bytes);
     buf_free(&p.marks);
     buf_free(&o.fixed);
@@ -421,7 +421,7 @@ static size_t components_of(struct str path)
 }
 
 /* Offset of the components after the first `skip`. */
-static size_t behind(struct str path, size_t skip)
+static size_t end_of_variable(struct str path, size_t skip)
 {
     struct str part;
     size_t at = 0;
@@ -442,7 +442,7 @@ bool path_rule_covers(const struct path_rule *r, const char *path)
     if (r->any_depth && !path_in(all, str_of(r->below)))
         return false;
     for (size_t skip = least; skip <= most; skip++)
-        if (names_fit(rule, r->pattern, all, behind(all, skip), &end))
+        if (names_fit(rule, r->pattern, all, end_of_variable(all, skip), &end))
             return true;
     return false;
 }

@@ -1,4 +1,7 @@
-/* Queries to a finished policy: origins of rules, and the access that a path has. */
+/*
+ * Queries to a finished policy: origins of rules, and the access that a path has. It is immutable by then; merge.c
+ * has made it.
+ */
 #include "policy/policy.h"
 
 #include <stdio.h>
@@ -49,7 +52,7 @@ static size_t fixed_rules(const struct policy *p)
     return low;
 }
 
-static const struct path_rule *rule_of(const struct policy *p, size_t n, struct str path)
+static const struct path_rule *rule_above(const struct policy *p, size_t n, struct str path)
 {
     size_t low = 0;
     while (low < n) {
@@ -74,7 +77,7 @@ enum path_access policy_access(const struct policy *p, const char *path, const s
 
     for (;;) {
         struct str here = {path, n ? n : 1};
-        const struct path_rule *r = rule_of(p, fixed, here);
+        const struct path_rule *r = rule_above(p, fixed, here);
         if (r || str_is(here, p->workspace)) {
             if (ret_rule)
                 *ret_rule = r;
@@ -88,4 +91,10 @@ enum path_access policy_access(const struct policy *p, const char *path, const s
     if (ret_rule)
         *ret_rule = NULL;
     return PATH_RO;
+}
+
+int mount_target_order(const void *a, const void *b)
+{
+    const struct mount_rule *const *x = a, *const *y = b;
+    return path_order((*x)->to, (*y)->to);
 }

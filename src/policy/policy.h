@@ -58,6 +58,8 @@ struct mount_rule {
     bool read_only, no_links; /* no_links: no symbolic link may be created in it, for programs outside use it, too */
     uint32_t origin;
 };
+/* For qsort(3) of pointers to them: by the path inside. */
+int mount_target_order(const void *a, const void *b);
 
 /* A directory that the session keeps until it is removed. */
 struct storage_rule {

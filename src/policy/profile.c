@@ -1,4 +1,7 @@
-/* The built-in profiles, found by name or text. */
+/*
+ * The built-in profiles, found by name or text. They are compiled in as statements (src/tools/profile_compile.c), so
+ * that a start parses no YAML.
+ */
 #include "policy/profile.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Reads the proxy variables of the caller's environment and chooses the proxy for a host. */
+/*
+ * Reads the proxy variables of the caller's environment and chooses the proxy for a host. What curl, Go and Python
+ * agree on: lower-case names first; a password in a value stays out of messages.
+ */
 #include "policy/proxy.h"
 
 #include <errno.h>
@@ -33,21 +36,14 @@ static const char *proxy_variable(const char *const *environ, const char *upper,
     return NULL;
 }
 
-static int hex(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* Percent-decodes (RFC 3986 2.1) into the arena; false if it cannot be sent as a user name or password. */
-static bool decode(struct str s, struct arena *mem, struct str *ret)
+static bool decode_percent(struct str s, struct arena *mem, struct str *ret)
 {
     char *out = arena_zero(mem, s.n + 1);
     size_t n = 0;
     for (size_t i = 0; out && i < s.n; i++) {
-        int high = s.p[i] == '%' && i + 2 < s.n ? hex(s.p[i + 1]) : -1, low = high >= 0 ? hex(s.p[i + 2]) : -1;
+        int high = s.p[i] == '%' && i + 2 < s.n ? hex_digit(s.p[i + 1]) : -1,
+            low = high >= 0 ? hex_digit(s.p[i + 2]) : -1;
         unsigned char c = (unsigned char)(low >= 0 ? high << 4 | low : s.p[i]);
         if (c < 0x20 || c == 0x7f)
             return false;
@@ -58,7 +54,7 @@ static bool decode(struct str s, struct arena *mem, struct str *ret)
     return out && n <= MAX_CREDENTIAL;
 }
 
-static const char *base64(struct str s, struct arena *mem)
+static const char *put_base64(struct str s, struct arena *mem)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     char *out = arena_zero(mem, (s.n + 2) / 3 * 4 + 1), *at = out;
@@ -85,7 +81,7 @@ static int read_credentials(struct str *s, struct arena *mem, struct proxy *p, s
     const char *colon = said.n ? memchr(said.p, ':', said.n) : NULL;
     struct str user = {said.p, colon ? (size_t)(colon - said.p) : said.n};
     struct str password = colon ? str_skip(said, user.n + 1) : STR("");
-    if (!decode(user, mem, &p->user) || !decode(password, mem, &p->password))
+    if (!decode_percent(user, mem, &p->user) || !decode_percent(password, mem, &p->password))
         return arena_failed(mem)
                    ? proxy_no_memory(e)
                    : err_say(e, ERR_POLICY,
@@ -93,7 +89,7 @@ static int read_credentials(struct str *s, struct arena *mem, struct proxy *p, s
                              p->variable, MAX_CREDENTIAL);
     *s = str_skip(*s, at);
     const char *pair = arena_printf(mem, "%.*s:%.*s", (int)p->user.n, p->user.p, (int)p->password.n, p->password.p);
-    p->basic = pair ? base64(str_of(pair), mem) : NULL;
+    p->basic = pair ? put_base64(str_of(pair), mem) : NULL;
     return p->basic ? 0 : proxy_no_memory(e);
 }
 

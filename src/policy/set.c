@@ -1,4 +1,7 @@
-/* The built-in sets of hosts (@npm ...) and what they contain. */
+/*
+ * The built-in sets of hosts (@npm ...) and what they contain. Compiled in (src/tools/set_compile.c); a rule that
+ * names one is all of its rules.
+ */
 #include "policy/set.h"
 
 #include <stdio.h>

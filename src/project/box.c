@@ -1,4 +1,7 @@
-/* The policy of a project's session, as options: the same whoever starts it, so that it is found again. */
+/*
+ * The policy of a project's session, as options: the same whoever starts it, so that it is found again. Shell, start,
+ * agents and hooks all take them from here.
+ */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -46,7 +46,7 @@ static void say_error(int fd, const char *text)
     (void)fd_write_all(fd, out.p, out.n);
 }
 
-static _Noreturn void answer(int fd, const struct checks *checks)
+static _Noreturn void answer_remote(int fd, const struct checks *checks)
 {
     static char git[PATH_MAX];
     struct pinfold_error error = {0};
@@ -88,7 +88,7 @@ static void serve(int listener, int session, const struct checks *checks)
         if (child == 0) {
             (void)sys_close_range(3, (unsigned)fd - 1);
             (void)sys_close_range((unsigned)fd + 1, ~0u);
-            answer(fd, checks);
+            answer_remote(fd, checks);
         }
         children += child > 0;
         (void)close(fd);

@@ -81,7 +81,7 @@ static bool is_directory(int dir, const struct dirent *d)
     return fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-static int walk(int dir, unsigned depth, struct project_seen *seen)
+static int walk_directory(int dir, unsigned depth, struct project_seen *seen)
 {
     int own = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* readdir() moves the descriptor that it has */
     DIR *names = own < 0 ? NULL : fdopendir(own);
@@ -106,7 +106,7 @@ static int walk(int dir, unsigned depth, struct project_seen *seen)
         } else if (!is_generated(d->d_name)) {
             auto_fd int below = openat(own, d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
             if (below >= 0) /* one that cannot be read says nothing about the project */
-                (void)walk(below, depth + 1, seen);
+                (void)walk_directory(below, depth + 1, seen);
         }
     }
     (void)closedir(names);
@@ -172,5 +172,5 @@ int project_look(int dir, struct project_seen *ret)
     const bool read_it = read_start(dir, ".git/config", text);
     ret->github = read_it && strstr(text, "github.com");
     ret->judges = read_it && has_judges(dir, text);
-    return walk(dir, 0, ret);
+    return walk_directory(dir, 0, ret);
 }

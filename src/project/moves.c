@@ -90,7 +90,7 @@ static void note_passed(struct checker *c, struct str moves)
 
 /* ---- questions ---- */
 
-static _Noreturn void judge(const struct checker *c, int box, int own)
+static _Noreturn void judge_moves(const struct checker *c, int box, int own)
 {
     auto_buf struct buf why = BUF(CHECKS_WHY);
     struct pinfold_error error = {0};
@@ -135,7 +135,7 @@ static void begin_judging(const struct checker *c, struct judging *ret)
         forget_others(c);
         (void)close(box[1]);
         (void)close(own[1]);
-        judge(c, box[0], own[0]);
+        judge_moves(c, box[0], own[0]);
     }
     (void)close(box[0]);
     (void)close(own[0]);

@@ -23,8 +23,9 @@ struct provision {
     char name[BRANCH_NAME_MAX + 1]; /* of the record */
 };
 
-static int refuse(const struct branch_ask *a, int no, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static int refuse(const struct branch_ask *a, int no, const char *format, ...)
+static int refuse_branch(const struct branch_ask *a, int no, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static int refuse_branch(const struct branch_ask *a, int no, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -120,7 +121,7 @@ int branch_script_run(const struct branch_script *s, char *said, size_t room)
         return r;
     snprintf(work, sizeof work, "%s/work", shelf.top);
     if (mkdir(work, 0700) < 0 && errno != EEXIST)
-        return refuse(a, errno, "cannot make '%s': %s", work, strerror(errno));
+        return refuse_branch(a, errno, "cannot make '%s': %s", work, strerror(errno));
     snprintf(work, sizeof work, "%s/work:/run/shelf-work", shelf.top);
     options[n] = (struct pinfold_option){"mount", work};
     options[n + 1] = (struct pinfold_option){0};
@@ -132,11 +133,11 @@ int branch_script_run(const struct branch_script *s, char *said, size_t room)
     struct pinfold_policy *policy;
     struct pinfold_result *result;
     if (pinfold_policy_load(&po, &policy, &error) < 0)
-        return refuse(a, EINVAL, "%s", error.text);
+        return refuse_branch(a, EINVAL, "%s", error.text);
     r = pinfold_run(policy, &o, &result, &error);
     pinfold_policy_free(policy);
     if (r < 0)
-        return refuse(a, EINVAL, "%s", error.text);
+        return refuse_branch(a, EINVAL, "%s", error.text);
     int status = pinfold_result_status(result);
     hear(s, pinfold_result_stdout(result, NULL), said, room);
     if (status && !said[0])
@@ -205,22 +206,23 @@ static int is_checkout(const struct branch_ask *a)
         return 0;
     const int above = (int)repository_above(a->real);
     if (above)
-        return refuse(a, ENOENT, "'%s' is not the top of its repository; do this in %.*s", a->real, above, a->real);
+        return refuse_branch(a, ENOENT, "'%s' is not the top of its repository; do this in %.*s", a->real, above,
+                             a->real);
     snprintf(git, sizeof git, "%s/objects", a->real);
-    return refuse(a, ENOENT,
-                  lstat(git, &st) == 0
-                      ? "'%s' is a bare repository; branches need a checkout: clone it, and begin there"
-                      : "'%s' is not a git repository, so it has no branches; make one with: git init",
-                  a->real);
+    return refuse_branch(a, ENOENT,
+                         lstat(git, &st) == 0
+                             ? "'%s' is a bare repository; branches need a checkout: clone it, and begin there"
+                             : "'%s' is not a git repository, so it has no branches; make one with: git init",
+                         a->real);
 }
 
 /* `fresh`: whether the shelf was not there before. */
-static int begin(struct provision *p, const struct branch_ask *a, bool *fresh)
+static int look_at_branch(struct provision *p, const struct branch_ask *a, bool *fresh)
 {
     const char *reason = branch_refused(a->branch);
     p->ask = a;
     if (reason)
-        return refuse(a, EINVAL, "'%.80s' cannot be a branch's name: %s", a->branch, reason);
+        return refuse_branch(a, EINVAL, "'%.80s' cannot be a branch's name: %s", a->branch, reason);
     int r = shelf_of(a->real, &p->shelf, a->why, a->room);
     if (r == 0)
         r = is_checkout(a);
@@ -228,29 +230,39 @@ static int begin(struct provision *p, const struct branch_ask *a, bool *fresh)
     return r < 0 ? r : project_box(a->real, a->branch, true, &p->box, a->why, a->room);
 }
 
+/* The lock of the shelf, and what it has of the branch; -errno. */
+static int begin(struct provision *p, const struct branch_ask *a, bool *fresh, enum branch_state *ret)
+{
+    int r = look_at_branch(p, a, fresh), lock = r < 0 ? r : shelf_lock(&p->shelf, a->why, a->room);
+    p->name[0] = 0;
+    if (lock >= 0)
+        *ret = branch_read(&p->shelf, p->box.word, p->name);
+    return lock;
+}
+
 int branch_provision(const struct branch_ask *a)
 {
     static struct provision p;
     char said[1024];
     bool fresh = false;
-    int r = begin(&p, a, &fresh);
-    auto_fd int lock = r < 0 ? -1 : shelf_lock(&p.shelf, a->why, a->room);
-    if (lock < 0)
-        return r < 0 ? r : lock;
-    p.name[0] = 0;
-    enum branch_state state = branch_read(&p.shelf, p.box.word, p.name);
+    enum branch_state state = BRANCH_NONE;
+    auto_fd int lock = begin(&p, a, &fresh, &state);
+    int r = lock < 0 ? lock : 0;
+    if (r < 0)
+        return r;
     if (state != BRANCH_NONE && p.name[0] && !same(p.name, a->branch))
-        return refuse(a, EEXIST, "branch '%s' would have the same directory as '%s', which has a box; use another name",
-                      a->branch, p.name);
+        return refuse_branch(a, EEXIST,
+                             "branch '%s' would have the same directory as '%s', which has a box; use another name",
+                             a->branch, p.name);
     if (state == BRANCH_READY && a->unpacked)
-        return refuse(a, EEXIST, "branch '%s' has a box here, which stays as it is", a->branch);
+        return refuse_branch(a, EEXIST, "branch '%s' has a box here, which stays as it is", a->branch);
     if (state == BRANCH_READY && !a->renew && branch_is_there(&p.shelf, p.box.word))
         return 0;
     bool killed = mark_work(&p);
     if (state != BRANCH_READY)
         r = branch_write(&p.shelf, p.box.word, BRANCH_MAKING, a->branch);
     if (r < 0)
-        return refuse(a, -r, "cannot write the branches' storage '%s': %s", p.shelf.top, strerror(-r));
+        return refuse_branch(a, -r, "cannot write the branches' storage '%s': %s", p.shelf.top, strerror(-r));
     if (a->say && state == BRANCH_NONE && !a->unpacked)
         a->say("preparing the branch; the first one of a repository takes longest");
     r = run_script(&p, "provision", how_of(a, state, killed), said, sizeof said);
@@ -262,7 +274,7 @@ int branch_provision(const struct branch_ask *a)
     if (r < 0 && fresh)
         shelf_remove(&p.shelf);
     if (r == -EIO && said[0])
-        (void)refuse(a, EIO, "cannot prepare branch '%s': %s", a->branch, said);
+        (void)refuse_branch(a, EIO, "cannot prepare branch '%s': %s", a->branch, said);
     return r;
 }
 
@@ -271,18 +283,17 @@ int branch_remove(const struct branch_ask *a)
     static struct provision p;
     char said[1024];
     bool fresh = false;
-    int r = begin(&p, a, &fresh);
-    auto_fd int lock = r < 0 ? -1 : shelf_lock(&p.shelf, a->why, a->room);
-    if (lock < 0)
-        return r < 0 ? r : lock;
-    p.name[0] = 0;
-    enum branch_state state = branch_read(&p.shelf, p.box.word, p.name);
+    enum branch_state state = BRANCH_NONE;
+    auto_fd int lock = begin(&p, a, &fresh, &state);
+    int r = lock < 0 ? lock : 0;
+    if (r < 0)
+        return r;
     if (state == BRANCH_NONE || (p.name[0] && !same(p.name, a->branch))) {
         if (fresh)
             shelf_remove(&p.shelf);
         else if (state == BRANCH_NONE)
             branch_forget(&p.shelf, p.box.word); /* begin() has made the directory of its socket */
-        return refuse(a, ENOENT, "branch '%s' has no box here", a->branch);
+        return refuse_branch(a, ENOENT, "branch '%s' has no box here", a->branch);
     }
     (void)mark_work(&p);
     r = run_script(&p, "remove",
@@ -294,9 +305,9 @@ int branch_remove(const struct branch_ask *a)
     if (r == 0 && !a->look)
         branch_forget(&p.shelf, p.box.word);
     else if (r == -EBUSY)
-        (void)refuse(a, EBUSY, "branch '%s' has %s; push them, or remove them with the branch: --force", a->branch,
-                     said + strspn(said, " "));
+        (void)refuse_branch(a, EBUSY, "branch '%s' has %s; push them, or remove them with the branch: --force",
+                            a->branch, said + strspn(said, " "));
     else if (said[0])
-        (void)refuse(a, EIO, "cannot remove branch '%s': %s", a->branch, said);
+        (void)refuse_branch(a, EIO, "cannot remove branch '%s': %s", a->branch, said);
     return r;
 }

@@ -30,7 +30,7 @@ bool remote_named(const char *name)
     return name && same(slash ? slash + 1 : name, &REMOTE_HELPER[1]);
 }
 
-static void tell(const char *text)
+static void tell_git(const char *text)
 {
     (void)!write(2, text, strlen(text));
 }
@@ -43,7 +43,8 @@ static int connect_host(void)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0 && connect(fd, (const struct sockaddr *)&a, sizeof a) == 0)
         return fd;
-    tell("pinfold: the remote 'host' is not served; on the host, run 'pinfold start' for this project and branch\n");
+    tell_git(
+        "pinfold: the remote 'host' is not served; on the host, run 'pinfold start' for this project and branch\n");
     return close_fd(fd);
 }
 
@@ -105,7 +106,7 @@ int remote_main(int argc, char **argv)
         return hooks_judge(argv + 2);
     bool fetch = argc == 3 && same(argv[1], "--fetch");
     if (argc != 2 && !fetch) {
-        tell("pinfold: this is started by git, for the remote 'host'\n");
+        tell_git("pinfold: this is started by git, for the remote 'host'\n");
         return 2;
     }
     (void)signal(SIGPIPE, SIG_IGN);

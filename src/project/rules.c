@@ -47,7 +47,7 @@ static bool put_pattern(struct push_rules *r, struct str said)
 }
 
 /* The section `git` of a policy's text, as policy_print() writes it. */
-static bool read_section(struct str text, struct push_rules *ret)
+static bool read_push_section(struct str text, struct push_rules *ret)
 {
     bool in = false, list = false;
     while (text.n) {
@@ -126,7 +126,7 @@ int push_rules_in(struct pinfold_policy *policy, struct push_rules *ret, char *w
         snprintf(why, room, "%s", error.text);
         return r;
     }
-    bool good = read_section(str_of(text), ret);
+    bool good = read_push_section(str_of(text), ret);
     free(text);
     if (!good)
         snprintf(why, room, "the policy names more than %d branches in git.protect_branches", RULES_BRANCHES);

@@ -1,4 +1,7 @@
-/* Where the shelf of a checkout is on the host, and what is written down there about its branches. */
+/*
+ * Where the shelf of a checkout is on the host, and what is written down there about its branches. A directory of the
+ * user's own in the state directory; boxes get parts of it mounted, never the whole.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

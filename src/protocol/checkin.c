@@ -1,4 +1,7 @@
-/* Reading the two messages of a check-in: neither side trusts the other to be what it seems. */
+/*
+ * Reading the two messages of a check-in: neither side trusts the other to be what it seems. Sizes, counts and
+ * offsets are checked once, here; what passes can be walked.
+ */
 #include "protocol/checkin.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Names and sentences of the guarantees. */
+/*
+ * Names and sentences of the guarantees. The names are an interface (may_lose, `lost` and `enforced` of results);
+ * feature.h has the table.
+ */
 #include "protocol/feature.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
-/* Copies a guard's rules with their texts: see guard_image.h. */
+/*
+ * Copies a guard's rules with their texts: see guard_image.h. A pinfold in the box gets such a copy, and plans its
+ * inner box by it.
+ */
 #include "protocol/guard_image.h"
 
 #include <string.h>
@@ -23,7 +26,7 @@ size_t guard_image_bytes(const struct plan_image *p)
 }
 
 /* Appends a text of the plan; returns its new offset. */
-static uint32_t copy_text(const struct plan_image *p, uint32_t text, char *to, uint32_t *n)
+static uint32_t append_text(const struct plan_image *p, uint32_t text, char *to, uint32_t *n)
 {
     const uint32_t at = *n;
     if (!text)
@@ -56,8 +59,8 @@ void guard_image_put(const struct plan_image *p, void *memory)
     *copy = (struct guard_table){.n_rules = table->n_rules, .mode = table->mode};
     for (uint32_t i = 0; i < table->n_rules; i++) {
         copy->rules[i] = table->rules[i];
-        copy->rules[i].text = copy_text(p, table->rules[i].text, strings, &n);
-        copy->rules[i].below = copy_text(p, table->rules[i].below, strings, &n);
+        copy->rules[i].text = append_text(p, table->rules[i].text, strings, &n);
+        copy->rules[i].below = append_text(p, table->rules[i].below, strings, &n);
         copy->rules[i].origin = 0; /* a number of this plan's */
     }
 }

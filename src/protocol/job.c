@@ -1,4 +1,7 @@
-/* Checks and writes the image of a job: command, environment and descriptors on their way into a box. */
+/*
+ * Checks and writes the image of a job: command, environment and descriptors on their way into a box. pid 1 maps it
+ * as it is, so that a check here is the only one.
+ */
 #include "protocol/job.h"
 
 #include <errno.h>

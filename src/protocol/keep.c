@@ -1,4 +1,7 @@
-/* Checks requests to the session daemon. */
+/*
+ * Checks requests to the session daemon: sizes, how many descriptors come along, and whether an operation has a
+ * payload. What passes can be taken apart without another check of its length.
+ */
 #include "protocol/keep.h"
 
 #include <errno.h>

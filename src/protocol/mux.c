@@ -1,4 +1,7 @@
-/* Checks and splits frames of the multiplexed connection to a virtual machine. */
+/*
+ * Checks and splits frames of the multiplexed connection to a virtual machine. The other end may be hostile: a frame
+ * that is not well formed ends the connection.
+ */
 #include "protocol/mux.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* The table of a box's mounts, and translation of paths between host and box. */
+/*
+ * The table of a box's mounts, and translation of paths between host and box. Pure, by names: it is made of the plan,
+ * and handed to whoever has only a session.
+ */
 #include "protocol/paths.h"
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,7 @@
-/* Answers from the image alone: see plan_shape.h. */
+/*
+ * Answers from the image alone: see plan_shape.h. Builder, guard and backends ask the same functions, so that they
+ * agree about a plan.
+ */
 #include "protocol/plan_shape.h"
 
 #include <string.h>

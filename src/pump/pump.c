@@ -1,4 +1,7 @@
-/* Moves bytes between descriptors and the multiplexed connection to a virtual machine. */
+/*
+ * Moves bytes between descriptors and the multiplexed connection to a virtual machine. Both ends run this:
+ * vm_bridge.c outside, init/guest.c inside.
+ */
 #include "pump/pump.h"
 
 #include <errno.h>
@@ -204,7 +207,7 @@ static int lane_take(struct lane *l, const char *bytes, uint32_t n)
 
 /* ---- the line ---- */
 
-static int obey(struct pump *p, const struct mux_head *h, char *bytes)
+static int obey_frame(struct pump *p, const struct mux_head *h, char *bytes)
 {
     struct lane *l;
     struct mux_credit c;
@@ -263,7 +266,7 @@ static int line_read(struct pump *p)
             at = 0;
             bytes = p->in + sizeof h;
         }
-        int e = obey(p, &h, bytes);
+        int e = obey_frame(p, &h, bytes);
         if (e < 0)
             return e;
         at += (size_t)k;

@@ -1,4 +1,7 @@
-/* The accessors of a result: what pinfold.h hands out of it, read from its values. */
+/*
+ * The accessors of a result: what pinfold.h hands out of it, read from its values. Neither cli/ nor mcp/ parses JSON
+ * for that.
+ */
 #include "run/report.h"
 
 #include "base/value.h"

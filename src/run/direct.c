@@ -143,7 +143,7 @@ int pinfold_explain_report(struct pinfold_policy *p, int show_values, struct pin
     return report_give(report, r, &e, ret, error);
 }
 
-static void say(const struct pinfold_run_options *o, enum pinfold_say what, const struct buf *words)
+static void say_line(const struct pinfold_run_options *o, enum pinfold_say what, const struct buf *words)
 {
     if (o->say && words->n)
         o->say(o->say_ctx, what, buf_cstr(words));
@@ -157,27 +157,27 @@ static void say_header(const struct pinfold_run_options *o, const struct plan *p
         return;
     if (plan->facts->unsandboxed) {
         words_unsandboxed(plan, &words);
-        say(o, PINFOLD_SAY_WARNING, &words);
+        say_line(o, PINFOLD_SAY_WARNING, &words);
         buf_free(&words);
     }
     buf_text(&words, again ? "instead: " : "");
     words_header(plan, &words);
-    say(o, PINFOLD_SAY_HEADER, &words);
+    say_line(o, PINFOLD_SAY_HEADER, &words);
     buf_free(&words);
     words_around(plan, &words);
-    say(o, PINFOLD_SAY_NOTE, &words);
+    say_line(o, PINFOLD_SAY_NOTE, &words);
     buf_free(&words);
     if (!again)
         words_ignored(plan->policy, &words);
-    say(o, PINFOLD_SAY_NOTE, &words);
+    say_line(o, PINFOLD_SAY_NOTE, &words);
     buf_free(&words);
     if (!again)
         words_missing(plan->policy, &words);
-    say(o, PINFOLD_SAY_NOTE, &words);
+    say_line(o, PINFOLD_SAY_NOTE, &words);
     buf_free(&words);
     if (!again)
         words_image_start(plan, !o->argv[0], &words);
-    say(o, PINFOLD_SAY_NOTE, &words);
+    say_line(o, PINFOLD_SAY_NOTE, &words);
     const char *const notes[] = {plan->names_denied, plan->root_note, plan->facts->repository_note,
                                  plan->facts->bounds_note};
     for (size_t i = 0; i < sizeof notes / sizeof *notes && !again; i++) {
@@ -185,7 +185,7 @@ static void say_header(const struct pinfold_run_options *o, const struct plan *p
             continue;
         buf_free(&words);
         words_safe(&words, notes[i]);
-        say(o, PINFOLD_SAY_NOTE, &words);
+        say_line(o, PINFOLD_SAY_NOTE, &words);
     }
 }
 
@@ -193,7 +193,7 @@ static void say_errors(const struct pinfold_run_options *o, const struct box_res
 {
     auto_buf struct buf words = BUF(MAX_WORDS);
     words_errors(r, o->argv[0], &words);
-    say(o, PINFOLD_SAY_NOTE, &words);
+    say_line(o, PINFOLD_SAY_NOTE, &words);
 }
 
 static bool said_before(const struct box_result *r, size_t i)
@@ -224,13 +224,13 @@ static void say_left(const struct pinfold_run_options *o, const struct box_resul
     for (size_t i = 0; i < r->n_left && i < MAX_NOTES; i++) {
         buf_free(&words);
         words_left(&r->left[i], &words);
-        say(o, PINFOLD_SAY_NOTE, &words);
+        say_line(o, PINFOLD_SAY_NOTE, &words);
     }
     size_t more = (r->n_left > MAX_NOTES ? r->n_left - MAX_NOTES : 0) + r->left_dropped;
     if (more) {
         buf_free(&words);
         buf_printf(&words, "%zu more were left; list them with: pinfold log", more);
-        say(o, PINFOLD_SAY_NOTE, &words);
+        say_line(o, PINFOLD_SAY_NOTE, &words);
     }
     if (r->left_untold) {
         buf_free(&words);
@@ -238,7 +238,7 @@ static void say_left(const struct pinfold_run_options *o, const struct box_resul
                    "%zu more links, FIFOs, repositories or branch names were left than can be listed: inspect the "
                    "workspace before you continue there",
                    r->left_untold);
-        say(o, PINFOLD_SAY_NOTE, &words);
+        say_line(o, PINFOLD_SAY_NOTE, &words);
     }
 }
 
@@ -277,7 +277,7 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
         return;
     say_errors(o, r);
     words_limit(r, terms->limits, &words);
-    say(o, PINFOLD_SAY_NOTE, &words);
+    say_line(o, PINFOLD_SAY_NOTE, &words);
     size_t seen = seen_before(r);
     for (size_t i = 0; i < r->n_denials; i++) {
         if (said_before(r, i) || same(r->denials[i].kind, "limit") /* which is said already */ ||
@@ -293,7 +293,7 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
         (void)words_denial(&r->denials[i], terms->policy, &words);
         if (terms->start_name)
             words_in_session(&r->denials[i], terms->start_name, terms->net, &words);
-        say(o, PINFOLD_SAY_NOTE, &words);
+        say_line(o, PINFOLD_SAY_NOTE, &words);
         said++;
     }
     for (size_t i = 0; i < r->n_permissions; i++) {
@@ -303,13 +303,13 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
         buf_printf(&words, "file: %s '", r->permissions[i].action);
         words_safe(&words, r->permissions[i].target);
         buf_text(&words, "' is refused by ordinary permissions, not by the sandbox");
-        say(o, PINFOLD_SAY_NOTE, &words);
+        say_line(o, PINFOLD_SAY_NOTE, &words);
     }
     if (left) {
         buf_free(&words);
         buf_printf(&words, "%zu more were denied; list %s with: pinfold log", left,
                    r->denials_dropped ? "the first of them" : "them");
-        say(o, PINFOLD_SAY_NOTE, &words);
+        say_line(o, PINFOLD_SAY_NOTE, &words);
     }
     say_left(o, r);
 }
@@ -322,10 +322,10 @@ static void say_rest(const struct pinfold_run_options *o, const struct pinfold_r
         return;
     say_notes(o, result);
     env_words(result->policy->policy, env, &result->box, result->policy->layers.world.state, &words);
-    say(o, PINFOLD_SAY_NOTE, &words);
+    say_line(o, PINFOLD_SAY_NOTE, &words);
     buf_free(&words);
     words_closing(&result->box, &words);
-    say(o, PINFOLD_SAY_CLOSING, &words);
+    say_line(o, PINFOLD_SAY_CLOSING, &words);
 }
 
 /* It goes into the result and into each line of the audit log, whose readers must be able to trust a line. */

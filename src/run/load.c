@@ -1,4 +1,7 @@
-/* Collects the layers of a policy (profile, files, settings, flags), with trust and ownership checked, and builds it. */
+/*
+ * Collects the layers of a policy (profile, files, settings, flags), with trust and ownership checked, and builds it.
+ * policy/ only knows texts; which files these are, and whose, is found out here.
+ */
 #include "run/load.h"
 
 #include <errno.h>
@@ -21,8 +24,8 @@ static int no_memory(struct err *e)
     return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot load the policy");
 }
 
-static int add_text(struct layers *l, enum policy_layer layer, enum policy_format format, const char *file,
-                    struct str text, bool trusted, struct err *e)
+static int add_text_layer(struct layers *l, enum policy_layer layer, enum policy_format format, const char *file,
+                          struct str text, bool trusted, struct err *e)
 {
     struct loaded_text *t = arena_push(l->mem, &l->texts, &l->n_texts, sizeof *t);
     if (!t)
@@ -43,7 +46,7 @@ static int add_file(struct layers *l, const char *path, enum policy_format forma
     int r = read_named(l->mem, l->world.state, flag ? flag : "file", path, MAX_POLICY_TEXT, FILE_ANYBODYS, &text, e);
     if (r < 0)
         return flag && r != -EPERM ? err_wrap(e, r, "%s", flag) : r; /* a refusal names it already */
-    return add_text(l, LAYER_FLAGS, format, path, text, true, e);
+    return add_text_layer(l, LAYER_FLAGS, format, path, text, true, e);
 }
 
 /* A layer at a fixed place: absent is fine, anything else wrong with it is not. */
@@ -56,7 +59,7 @@ static int add_place(struct layers *l, enum policy_layer layer, const char *path
     /* Which every box hides, this one around us, too: what stands there holds for it already. */
     if (r == -ENOENT || (r == -EACCES && nested_in_box()))
         return 0;
-    return r < 0 ? r : add_text(l, layer, POLICY_YAML, path, text, true, e);
+    return r < 0 ? r : add_text_layer(l, layer, POLICY_YAML, path, text, true, e);
 }
 
 static int add_users(struct layers *l, struct err *e)
@@ -109,7 +112,7 @@ static int add_project_at(struct layers *l, const char *workspace, const char *d
         return r == -ENOENT ? 0 : r;
     const bool trusted = trust_given(l->mem, l->world.state, path, text);
     l->project_trusted |= trusted;
-    return add_text(l, LAYER_PROJECT, POLICY_YAML, path, text, trusted, e);
+    return add_text_layer(l, LAYER_PROJECT, POLICY_YAML, path, text, trusted, e);
 }
 
 /*
@@ -217,7 +220,7 @@ static int add_settings_text(struct layers *l, const char *name, const char *tex
                              struct err *e)
 {
     const char *file = arena_text(l->mem, name), *own = arena_text(l->mem, text);
-    int r = file && own ? add_text(l, LAYER_FLAGS, format, file, str_of(own), true, e) : no_memory(e);
+    int r = file && own ? add_text_layer(l, LAYER_FLAGS, format, file, str_of(own), true, e) : no_memory(e);
     if (r == 0)
         l->texts[l->n_texts - 1].settings = true;
     return r;
@@ -272,7 +275,7 @@ static int read_layers(struct layers *l, const struct pinfold_policy_options *o,
     return r == 0 ? add_settings(l, o, e) : r;
 }
 
-static const char *variable(void *ctx, const char *name)
+static const char *variable_of(void *ctx, const char *name)
 {
     struct layers *l = ctx;
     for (size_t i = 0; i < l->n_variables; i++) {
@@ -441,7 +444,7 @@ int layers_build_with(struct layers *l, const struct layer_flag *more, size_t n,
     struct policy_world world = {.home = l->world.home,
                                  .cwd = l->world.cwd,
                                  .user_name = l->world.user_name,
-                                 .variable = variable,
+                                 .variable = variable_of,
                                  .fetch = fetch,
                                  .env_files = env_files,
                                  .ctx = l,
@@ -474,7 +477,7 @@ static int load_text(struct layers *l, const struct pinfold_policy_options *o, s
     if (text.n > MAX_POLICY_TEXT)
         return err_say(e, ERR_POLICY, "the policy text has more than %u bytes", MAX_POLICY_TEXT);
     const char *copy = arena_str(l->mem, text);
-    return copy ? add_text(l, LAYER_FLAGS, POLICY_YAML, "policy text", (struct str){copy, text.n}, true, e)
+    return copy ? add_text_layer(l, LAYER_FLAGS, POLICY_YAML, "policy text", (struct str){copy, text.n}, true, e)
                 : no_memory(e);
 }
 
@@ -490,7 +493,7 @@ static int judge_here(const struct layers *l, struct err *e)
 }
 
 /* Files that an engine is to use. */
-static int judge_files(const struct layers *l, const struct policy *p, struct err *e)
+static int judge_policy_files(const struct layers *l, const struct policy *p, struct err *e)
 {
     const struct {
         const char *what, *path;
@@ -593,7 +596,7 @@ int layers_load(const struct pinfold_policy_options *o, struct arena *mem, struc
     if (r == 0 && !o->cwd && !is_said_whole(o) && path_at_or_below(p->workspace, l.world.cwd))
         r = judge_here(&l, e);
     if (r == 0)
-        r = judge_files(&l, p, e);
+        r = judge_policy_files(&l, p, e);
     if (r == 0)
         r = keep_all_asked(&l, o, e);
     if (r < 0) {

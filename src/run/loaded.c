@@ -1,4 +1,7 @@
-/* A loaded policy: made from what a caller names, or from packed layers. */
+/*
+ * A loaded policy: made from what a caller names, or from packed layers. The second is for the program that the
+ * shared library starts, which reads no file again.
+ */
 #include <stdlib.h>
 
 #include "run/direct.h"

@@ -1,4 +1,7 @@
-/* Messages between the shared library and the program it starts: tagged fields, and descriptors beside them. */
+/*
+ * Messages between the shared library and the program it starts: tagged fields, and descriptors beside them. Only the
+ * form; client/messages.h has what each message holds.
+ */
 #include "run/message.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Starts and ends the checker of protected branches, which is this program again. */
+/*
+ * Starts and ends the checker of protected branches, which is this program again. It is a process of its own because
+ * it starts boxes while the box that it judges runs (moves.h).
+ */
 #include "run/moves.h"
 
 #include <errno.h>

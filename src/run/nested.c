@@ -1,4 +1,7 @@
-/* Detects whether this process runs inside a box, and says what a nested box needs. */
+/*
+ * Detects whether this process runs inside a box, and says what a nested box needs. By a variable that boxes have; a
+ * guard of the box around this one answers whatever the environment says.
+ */
 #include "run/nested.h"
 
 #include <fcntl.h>
@@ -14,7 +17,7 @@
 
 #define MAX_RULES (16 << 20) /* bytes */
 
-static bool look(void)
+static bool look_for_box(void)
 {
     if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER)
         return false;
@@ -30,7 +33,7 @@ bool nested_in_box(void)
 {
     static _Atomic int known; /* 1: no, 2: yes; a process does not leave a box, nor does pinfold enter one */
     if (!known)
-        known = look() ? 2 : 1;
+        known = look_for_box() ? 2 : 1;
     return known == 2;
 }
 

@@ -1,5 +1,6 @@
 /*
- * Arguments and answers of the library's functions, and the public list of options: an expansion of the one table of keys.
+ * Arguments and answers of the library's functions, and the public list of options. The list is an expansion of the
+ * one table of keys; a caller's struct is copied as far as it goes, by its size.
  */
 #include "run/options.h"
 

@@ -1,4 +1,7 @@
-/* Prepares the directories and cache slots that a plan needs, and gives them back. */
+/*
+ * Prepares the directories and cache slots that a plan needs, and gives them back. A plan names them; two boxes at
+ * once need two slots, so a plan may be made a second time with another one.
+ */
 #include "run/planned.h"
 
 #include <fcntl.h>

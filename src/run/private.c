@@ -1,4 +1,7 @@
-/* Creates, locks and removes a box's private directories on the host. */
+/*
+ * Creates, locks and removes a box's private directories on the host. Their owner's alone, over no link; a lock tells
+ * the next start which ones are in use.
+ */
 #include "run/private.h"
 
 #include <fcntl.h>

@@ -1,4 +1,7 @@
-/* Writes the sentence about something that was refused to a box, with the option that allows it. */
+/*
+ * Writes the sentence about something that was refused to a box, with the option that allows it. Only what a plan
+ * with that option would allow is offered; for some things there is nothing to offer.
+ */
 #include "run/words.h"
 
 #include <stdio.h>

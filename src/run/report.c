@@ -1,4 +1,7 @@
-/* Reports and their values, and the accessors of a result: pinfold.h over base/value.h. */
+/*
+ * Reports and their values, and the accessors of a result: pinfold.h over base/value.h. What is handed out points
+ * into the report, and lives as long.
+ */
 #include "run/report.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Checks, grants and revokes trust in a project's policy. */
+/*
+ * Checks, grants and revokes trust in a project's policy. A record holds the digest of exactly that content; a
+ * changed file is not trusted any more.
+ */
 #include "run/trust.h"
 
 #include <fcntl.h>
@@ -21,7 +24,7 @@ static const char *record_path(struct arena *mem, const char *state, const char 
     return arena_printf(mem, "%s/trust/%s", state, name);
 }
 
-static const char *record_text(struct arena *mem, const char *path, struct str content)
+static const char *trust_text(struct arena *mem, const char *path, struct str content)
 {
     char sum[65];
     content_hash(content, sum);
@@ -35,14 +38,14 @@ bool trust_given(struct arena *mem, const char *state, const char *path, struct 
 
     if (!record || read_whole(mem, record, MAX_TRUST_TEXT, FILE_OWN, true, true, &found, NULL) < 0)
         return false;
-    const char *wanted = record_text(mem, path, content);
+    const char *wanted = trust_text(mem, path, content);
     return wanted && str_is(found, wanted);
 }
 
 #define TRUST_PLACE "what is trusted is recorded there: set HOME or XDG_STATE_HOME to a directory of yours"
 
 /* Written beside and renamed, so that a reader sees the whole record or none. */
-static int write_record(const char *path, const char *text, struct err *e)
+static int write_trust(const char *path, const char *text, struct err *e)
 {
     char beside[PATH_MAX];
     size_t n = strlen(text);
@@ -106,13 +109,13 @@ int trust_say(struct arena *mem, const char *state, const char *path, bool withd
     r = read_whole(mem, real, MAX_POLICY_TEXT, FILE_ANYBODYS, true, false, &content, e);
     if (r < 0)
         return r;
-    const char *text = record_text(mem, real, content);
+    const char *text = trust_text(mem, real, content);
     const char *directory = arena_printf(mem, "%s/trust", state);
     if (!text || !directory)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot trust '%s'", path);
     r = make_private_directories(directory, e);
     if (r == 0)
-        r = write_record(record, text, e);
+        r = write_trust(record, text, e);
     if (r < 0)
         return r;
     *ret = arena_printf(mem, "trusted: %s (SHA-256 %.16s...); any change to the file ends the trust", real, text + 3);

@@ -53,7 +53,7 @@ struct wait_line {
 /* What the first thread is in: a call about a file, with its name; a lock; neither. */
 enum wait_kind { COMPUTES, WAITS_OTHERWISE, WAITS_FOR_FILE, WAITS_FOR_LOCK };
 
-static void put(struct wait_line *t, const char *s, size_t n)
+static void put_waiting(struct wait_line *t, const char *s, size_t n)
 {
     n = n < sizeof t->p - t->n ? n : sizeof t->p - t->n;
     memcpy(t->p + t->n, s, n);
@@ -61,7 +61,7 @@ static void put(struct wait_line *t, const char *s, size_t n)
 }
 static void put_text(struct wait_line *t, const char *s)
 {
-    put(t, s, strlen(s));
+    put_waiting(t, s, strlen(s));
 }
 static void put_number(struct wait_line *t, uint64_t v)
 {
@@ -70,14 +70,14 @@ static void put_number(struct wait_line *t, uint64_t v)
     do
         digits[--at] = (char)('0' + v % 10);
     while (v /= 10);
-    put(t, digits + at, sizeof digits - at);
+    put_waiting(t, digits + at, sizeof digits - at);
 }
 /* A name may hold what a terminal takes for orders: control characters, those of Latin-1 in UTF-8 too. */
 static void put_name(struct wait_line *t, const char *s)
 {
     for (; *s; s++) {
         const unsigned char c = (unsigned char)*s, next = (unsigned char)s[1];
-        put(t, c < 0x20 || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0) ? "?" : s, 1);
+        put_waiting(t, c < 0x20 || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0) ? "?" : s, 1);
     }
 }
 
@@ -94,7 +94,7 @@ static long read_small(const char *path, char *to, size_t room)
     return got < 0 ? got : n;
 }
 
-static bool number_at(const char **at, unsigned base, uint64_t *ret)
+static bool cut_number(const char **at, unsigned base, uint64_t *ret)
 {
     const char *p = *at;
     while (*p == ' ' || *p == ':')
@@ -120,7 +120,7 @@ static bool name_of_fd(int fd, char ret[NAME_ROOM])
     put_text(&path, fd == AT_FDCWD ? "/proc/self/cwd" : "/proc/self/fd/");
     if (fd != AT_FDCWD)
         put_number(&path, (uint32_t)fd);
-    put(&path, "", 1);
+    put_waiting(&path, "", 1);
     const long n = sys_raw(SYS_readlinkat, AT_FDCWD, (long)path.p, (long)ret, NAME_ROOM - 1, 0, 0);
     ret[n > 0 ? n : 0] = 0;
     return n > 0 && ret[0] == '/';
@@ -190,13 +190,13 @@ static enum wait_kind what_is_waited_for(char ret[NAME_ROOM])
     put_text(&path, "/proc/self/task/"); /* the first thread has the process's number */
     put_number(&path, (uint64_t)sys_raw(SYS_getpid, 0, 0, 0, 0, 0, 0));
     put_text(&path, "/syscall");
-    put(&path, "", 1);
+    put_waiting(&path, "", 1);
     if (read_small(path.p, said, sizeof said) <= 0)
         return WAITS_OTHERWISE;
-    if (!number_at(&at, 10, &nr)) /* "running", or "-1" between calls */
+    if (!cut_number(&at, 10, &nr)) /* "running", or "-1" between calls */
         return COMPUTES;
     for (size_t i = 0; i < 6; i++) {
-        if (!number_at(&at, 16, &args[i]))
+        if (!cut_number(&at, 16, &args[i]))
             return COMPUTES;
     }
     if (nr == SYS_flock)
@@ -225,8 +225,8 @@ static uint64_t holder_of(const char *path)
         if (!kind)
             continue;
         kind += strcspn(kind, " \n");
-        if (number_at(&kind, 10, &pid) && number_at(&kind, 16, &major) && number_at(&kind, 16, &minor) &&
-            number_at(&kind, 10, &inode) && inode == st.inode && major == st.major && minor == st.minor)
+        if (cut_number(&kind, 10, &pid) && cut_number(&kind, 16, &major) && cut_number(&kind, 16, &minor) &&
+            cut_number(&kind, 10, &inode) && inode == st.inode && major == st.major && minor == st.minor)
             return pid;
     }
     return 0;

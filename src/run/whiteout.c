@@ -1,4 +1,7 @@
-/* Creates whiteouts in a private layer, so that hidden names never become visible. */
+/*
+ * Creates whiteouts in a private layer, so that hidden names never become visible. They are made before the box
+ * begins, by descriptor, in what an earlier box may have written.
+ */
 #include "run/whiteout.h"
 
 #include <errno.h>
@@ -36,7 +39,7 @@ static int make_opaque(int dir)
 }
 
 /* A whiteout is a character device 0/0; since Linux 5.8 making one needs no capability. */
-static int last_name(int dir, const char *name, bool opaque)
+static int make_last_name(int dir, const char *name, bool opaque)
 {
     if (mknodat(dir, name, S_IFCHR, 0) < 0 && errno != EEXIST)
         return -errno;
@@ -76,7 +79,7 @@ static int below_layer(int layer, const char *rest, bool opaque)
         memcpy(name, rest, n);
         name[n] = 0;
         if (!rest[n])
-            return last_name(fd, name, opaque);
+            return make_last_name(fd, name, opaque);
         if (mkdirat(fd, name, 0700) < 0 && errno != EEXIST)
             return -errno;
         int next = open_layer(fd, name);

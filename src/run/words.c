@@ -1,4 +1,7 @@
-/* Writes the lines and sentences about a run that a person sees. */
+/*
+ * Writes the lines and sentences about a run that a person sees: the header before it, the line after it, warnings.
+ * Names in them may be a box's, and are made safe for a terminal first.
+ */
 #include "run/words.h"
 
 #include <errno.h>

@@ -120,7 +120,7 @@ static int take_links_out(struct arena *mem, const char *state, const char *what
  * Both without links: a box is made of paths that cross none (protocol/step.h). As a rule the state directory lies in the home
  * directory, and one look at it says that neither has any.
  */
-static int find_own(struct arena *mem, const char **ret_home, const char **ret_state, struct err *e)
+static int find_own_places(struct arena *mem, const char **ret_home, const char **ret_state, struct err *e)
 {
     const char *home = NULL;
     int r = find_home(mem, &home, e);
@@ -148,7 +148,7 @@ static int find_own(struct arena *mem, const char **ret_home, const char **ret_s
 int world_state(struct arena *mem, const char **ret, struct err *e)
 {
     const char *home = NULL;
-    return find_own(mem, &home, ret, e);
+    return find_own_places(mem, &home, ret, e);
 }
 
 const char *world_written(struct arena *mem, const char *state)
@@ -185,7 +185,7 @@ int world_look(struct arena *mem, const char *cwd, struct world *ret, struct err
     struct world w = {0};
     char here[PATH_MAX];
 
-    int r = find_own(mem, &w.home, &w.state, e);
+    int r = find_own_places(mem, &w.home, &w.state, e);
     if (r < 0)
         return r;
     if (!getcwd(here, sizeof here) || here[0] != '/')

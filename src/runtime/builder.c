@@ -383,7 +383,7 @@ void builder_settle_in_time(struct builder *b, int notify, int init)
     must(b, WHERE_GUARD, become_guard(b));
 }
 
-static _Noreturn void watch(struct builder *b, int init)
+static _Noreturn void watch_box(struct builder *b, int init)
 {
     siginfo_t info = {0};
     char ready;
@@ -595,5 +595,5 @@ _Noreturn void builder_run(struct builder *b)
     if (e == 0 && !b->late)
         e = become_guard(b);
     must(b, WHERE_GUARD, e);
-    watch(b, init);
+    watch_box(b, init);
 }

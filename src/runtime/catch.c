@@ -194,7 +194,7 @@ static int listener(int family, int type, const void *address, size_t n, int how
 }
 
 /* Sends one socket to the egress proxy and closes it here: descriptors of the builder could be inherited. */
-static int give(struct runner *r, int fd, uint32_t index, bool v6)
+static int give_listener(struct runner *r, int fd, uint32_t index, bool v6)
 {
     struct egress_socket_frame f = {.index = index, .v6 = v6};
     if (fd < 0)
@@ -232,12 +232,12 @@ static int give_sockets(struct runner *r, enum catch_way way, bool v6)
     const int how = way == CATCH_TPROXY ? 0 : SHARED;
     int e = 0;
     if (way == CATCH_TPROXY)
-        e = give(r, listener_at_all(v6, EGRESS_CATCH_PORT, TRANSPARENT), EGRESS_CATCH, v6);
+        e = give_listener(r, listener_at_all(v6, EGRESS_CATCH_PORT, TRANSPARENT), EGRESS_CATCH, v6);
     if (e == 0)
-        e = give(r, listener4(SOCK_STREAM, LOOPBACK, EGRESS_PROXY_PORT, how), EGRESS_PROXY, v6);
+        e = give_listener(r, listener4(SOCK_STREAM, LOOPBACK, EGRESS_PROXY_PORT, how), EGRESS_PROXY, v6);
     if (e == 0)
-        e = give(r, listener4(SOCK_DGRAM, RESOLVER, 53, 0), EGRESS_DNS_UDP, v6);
-    return e < 0 ? e : give(r, listener4(SOCK_STREAM, RESOLVER, 53, how), EGRESS_DNS_TCP, v6);
+        e = give_listener(r, listener4(SOCK_DGRAM, RESOLVER, 53, 0), EGRESS_DNS_UDP, v6);
+    return e < 0 ? e : give_listener(r, listener4(SOCK_STREAM, RESOLVER, 53, how), EGRESS_DNS_TCP, v6);
 }
 
 int catch_prepare(enum catch_way way, bool *ret_v6)
@@ -269,7 +269,7 @@ int step_catch(struct runner *r, const struct step *s)
         const int fd = part->kind == STEP_LISTEN ? listener_at_all(v6, part->b, SHARED)
                        : part->a                 ? listener6(1, part->b, how)
                                                  : listener4(SOCK_STREAM, LOOPBACK, part->b, how);
-        e = give(r, fd, EGRESS_SOCKETS + i, v6);
+        e = give_listener(r, fd, EGRESS_SOCKETS + i, v6);
     }
     r->egress = sys_shut(r->egress);
     return e;

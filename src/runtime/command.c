@@ -1,6 +1,5 @@
-/*
- * What pid 1 does for a command, in a plain run and in a session: starts it, leads its terminal, reports how it ended.
- */
+/* What pid 1 does for a command, in a plain run and in a session: starts it, leads its terminal, reports how it ended.
+   init.c and session.c decide when; here is how. */
 #include "runtime/command.h"
 #include "sys/poll.h"
 

@@ -22,7 +22,7 @@ struct init_box { /* pid 1's own state */
 
 /* Opens the terminal of the box: a pty of its own devpts (without namespaces the builder's), whose master is sent
    out. */
-static int open_terminal(struct init_box *b)
+static int open_own_terminal(struct init_box *b)
 {
     int e = b->r->pty[0] < 0 ? terminal_open(b->r->pty) : 0;
     if (e < 0)
@@ -32,7 +32,7 @@ static int open_terminal(struct init_box *b)
     return terminal_give(b->control, b->job, b->master);
 }
 
-static int start(struct init_box *b)
+static int start_box(struct init_box *b)
 {
     struct outcome o = {0};
     if (!b->job->tty) {
@@ -121,7 +121,7 @@ static void settle_down(struct init_box *b)
     sys_stack_back(b->r->stack);
 }
 
-static _Noreturn void serve(struct init_box *b)
+static _Noreturn void serve_box(struct init_box *b)
 {
     const struct timespec past_exec = {.tv_nsec = 50000000};
     struct pollfd p[2] = {{.fd = b->control, .events = POLLIN}, {.fd = b->signals, .events = POLLIN}};
@@ -181,7 +181,7 @@ _Noreturn void init_main(struct runner *r, const struct job *job, int control, i
         proc = sys_openat(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     else if (r->oom_bytes)
         b.oom = sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
-    init_must(control, WHERE_PTY, job->tty ? open_terminal(&b) : 0);
+    init_must(control, WHERE_PTY, job->tty ? open_own_terminal(&b) : 0);
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     e = b.signals = sys_signalfd(&child, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -210,6 +210,6 @@ _Noreturn void init_main(struct runner *r, const struct job *job, int control, i
     sys_shut(pass);
     if (!job->argv)
         serve_main(r, control, b.signals, proc, job->umask);
-    init_must(control, WHERE_CHILD, start(&b));
-    serve(&b);
+    init_must(control, WHERE_CHILD, start_box(&b));
+    serve_box(&b);
 }

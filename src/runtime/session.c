@@ -47,7 +47,7 @@ struct arrival { /* one FRAME_EXEC, as received */
     size_t n; /* size of the image that came with it */
 };
 
-static void answer(int reply, uint32_t kind, uint32_t a, uint32_t b)
+static void reply_to(int reply, uint32_t kind, uint32_t a, uint32_t b)
 {
     const struct frame f = {.kind = kind, .a = a, .b = b};
     if (reply >= 0)
@@ -201,13 +201,13 @@ static void run_task(struct serving *s, const struct job_image *j, const struct 
     if (pages)
         sys_unmap(pages, bytes);
     if (e < 0) {
-        answer(t.reply, FRAME_VERDICT, tty ? WHERE_PTY : WHERE_CHILD, (uint32_t)-e);
+        reply_to(t.reply, FRAME_VERDICT, tty ? WHERE_PTY : WHERE_CHILD, (uint32_t)-e);
         sys_drop(&t.master);
         return;
     }
     a->fds[first] = -1; /* owned by the task from now on */
     if (j->flags & JOB_TELL_START)
-        answer(t.reply, FRAME_STARTED, (uint32_t)t.pid, 0);
+        reply_to(t.reply, FRAME_STARTED, (uint32_t)t.pid, 0);
     polled[FIRST + s->n] = (struct pollfd){.fd = t.reply, .events = POLLIN};
     tasks[s->n++] = t;
 }
@@ -272,7 +272,7 @@ static void take_exec(struct serving *s, struct arrival *a)
     if (apart && a->n_fds > 0)
         sys_drop(&a->fds[0]);
     if (!j || job_image_check(j, n) < 0 || a->n_fds != first + 1 + (int)job_n_streams(j->flags))
-        answer(reply, FRAME_VERDICT, WHERE_CHECK, apart && !j ? ENOMEM : EBADMSG);
+        reply_to(reply, FRAME_VERDICT, WHERE_CHECK, apart && !j ? ENOMEM : EBADMSG);
     else if (!sys_hung_up(reply)) /* or who wanted it has given up while this process did not run */
         run_task(s, j, j, a, first);
     drop_all(a, first);
@@ -339,7 +339,7 @@ static void hear_caller(struct serving *s, uint32_t i)
             a.fds[n] = n ? a.fds[n - 1] : fd;
     }
     if (seen > 0 && (!same || a.n_fds != 1 + (int)job_n_streams(j->flags)))
-        answer(fd, FRAME_VERDICT, WHERE_CHECK, EBADMSG);
+        reply_to(fd, FRAME_VERDICT, WHERE_CHECK, EBADMSG);
     else if (seen < 0 || (stream = refused_stream(j->flags, &a)) != 0)
         hand_back(s->control, fd, stream);
     else if (!sys_hung_up(fd))
@@ -443,7 +443,7 @@ static void ended(struct serving *s, uint32_t i, int status, const struct rusage
     const struct job nothing = {.stdin_at = -1, .session = t->pid, .of_session = true};
     if (WIFSTOPPED(status)) {
         if (!t->tty) /* a leader stopped from inside does not concern the caller */
-            answer(t->reply, FRAME_STOPPED, 0, (uint32_t)WSTOPSIG(status));
+            reply_to(t->reply, FRAME_STOPPED, 0, (uint32_t)WSTOPSIG(status));
         return;
     }
     /* A leader has reported how the command ended, unless it was killed first. */
@@ -459,7 +459,7 @@ static void reap_tasks(struct serving *s)
     for (;;) {
         int pid = sys_wait4(-1, &status, WNOHANG | WUNTRACED | __WALL, &usage);
         if (pid == -ECHILD && s->number && !s->waiting) {
-            answer(s->control, FRAME_IDLE, s->number, 0);
+            reply_to(s->control, FRAME_IDLE, s->number, 0);
             s->number = 0;
         }
         if (pid <= 0 && pid != -EINTR)
@@ -487,7 +487,7 @@ _Noreturn void serve_main(const struct runner *r, int control, int signals, int 
     struct serving s = {.r = r, .control = control, .signals = signals, .proc = own_proc(proc), .umask = umask};
     for (size_t i = 0; i < r->n_spare; i++) /* needed only for the start */
         sys_unmap(r->spare[i].at, r->spare[i].bytes);
-    answer(control, FRAME_READY, 0, 0);
+    reply_to(control, FRAME_READY, 0, 0);
     polled[CONTROL] = (struct pollfd){.fd = control, .events = POLLIN};
     polled[SIGNALS] = (struct pollfd){.fd = signals, .events = POLLIN};
     for (uint32_t i = 0; i < MAX_CALLERS; i++)

@@ -1,4 +1,7 @@
-/* One request to a session daemon and its answer, from the client's side. */
+/*
+ * One request to a session daemon and its answer, from the client's side. A large answer comes as a memfd
+ * (sessiond/answer.c); each request has a connection of its own.
+ */
 #include "session/ask.h"
 
 #include <stdio.h>

@@ -1,4 +1,7 @@
-/* Attaches the caller to a job of a session: prints its output and passes on what is typed. */
+/*
+ * Attaches the caller to a job of a session: prints its output and passes on what is typed. Two keys leave it, and
+ * the job goes on.
+ */
 #include "session/session.h"
 
 #include <poll.h>

@@ -1,4 +1,7 @@
-/* Starts a session: there is no system daemon, whoever starts a session forks its session daemon. */
+/*
+ * Starts a session: there is no system daemon, whoever starts a session forks its session daemon. The caller waits
+ * until the box is up, or gets the error as if it had started it itself.
+ */
 #include "session/session.h"
 
 #include <fcntl.h>

@@ -1,4 +1,7 @@
-/* The end of sessions: whether one still runs and can be connected to, what has become of it, and stopping it. */
+/*
+ * The end of sessions: whether one still runs and can be connected to, what has become of it, and stopping it. A
+ * record without a living owner is a session that ended, whatever it says.
+ */
 #include "session/session.h"
 
 #include <fcntl.h>

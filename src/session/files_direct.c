@@ -1,4 +1,7 @@
-/* The socket of the file API: one end of a pair is sent by way of the session daemon to the guard. */
+/*
+ * The socket of the file API: one end of a pair is sent by way of the session daemon to the guard. It is kept for
+ * further calls, and made anew where the guard may have an old view.
+ */
 #include <string.h>
 #include <sys/socket.h>
 

@@ -1,4 +1,7 @@
-/* Lists sessions: what their records say, and what their daemons answer now. */
+/*
+ * Lists sessions: what their records say, and what their daemons answer now. One that does not answer is listed all
+ * the same, with null for what only it knows.
+ */
 #include "session/session.h"
 
 #include <dirent.h>

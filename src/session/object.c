@@ -1,4 +1,7 @@
-/* A session as the library hands it out: its name, its record, its limits. */
+/*
+ * A session as the library hands it out: its name, its record, its limits. It holds no connection, so that it may be
+ * kept while the session ends.
+ */
 #include "session/session.h"
 #include "base/fd.h"
 #include "backends/engine.h"

@@ -1,4 +1,7 @@
-/* Finds, creates, locks and removes a session's two directories. */
+/*
+ * Finds, creates, locks and removes a session's two directories: one in the runtime directory for its socket, one in
+ * the state directory for its record. Their name is a hash of the session's.
+ */
 #include "session/place.h"
 
 #include <errno.h>

@@ -134,7 +134,7 @@ static void judge_session(struct pruning *p, const struct session_place *place, 
 }
 
 /* `runtime`: there is nothing but a runtime directory, and several state directories may have theirs in one place. */
-static void look_at(struct pruning *p, const char *hash, bool runtime)
+static void look_at_session(struct pruning *p, const char *hash, bool runtime)
 {
     auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
     struct session_place place = {.name = NULL};
@@ -156,7 +156,7 @@ static void look_below(struct pruning *p, const char *root, const char *but)
         char other[PATH_MAX];
         snprintf(other, sizeof other, "%s/%s", but ? but : "", names[i]->d_name);
         if (place_is_hash(names[i]->d_name) && (!but || access(other, F_OK) < 0))
-            look_at(p, names[i]->d_name, but != NULL);
+            look_at_session(p, names[i]->d_name, but != NULL);
         free(names[i]);
     }
     free(names);

@@ -1,4 +1,7 @@
-/* Reads and writes a session's record and decides whether its owner is still alive. */
+/*
+ * Reads and writes a session's record and decides whether its owner is still alive. Lines of a key and a value; keys
+ * that this version does not know are passed over.
+ */
 #include "session/record.h"
 
 #include <errno.h>
@@ -190,7 +193,7 @@ int record_make(const struct session_place *p, const struct plan *plan, struct a
                : 0;
 }
 
-static void print(const struct record *r, struct buf *out)
+static void print_record(const struct record *r, struct buf *out)
 {
     buf_text(out, "v=1\n");
 #define X(member, key)                                                                                                 \
@@ -235,7 +238,7 @@ int record_write(const struct session_place *p, const struct record *r, struct e
     char path[PATH_MAX], fresh[PATH_MAX];
     snprintf(path, sizeof path, "%s/record", p->state);
     snprintf(fresh, sizeof fresh, "%s/record.%d", p->state, (int)getpid());
-    print(r, &out);
+    print_record(r, &out);
     auto_fd int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     int no = fd < 0 ? -errno : buf_ok(&out) ? fd_write_all(fd, out.p, out.n) : -ENOMEM;
     if (no == 0 && rename(fresh, path) < 0)
@@ -283,7 +286,7 @@ static void take_kept(struct record *r, struct str value, struct arena *mem)
         *slot = k;
 }
 
-static void take_line(struct record *r, struct str key, struct str value, struct arena *mem)
+static void take_record_line(struct record *r, struct str key, struct str value, struct arena *mem)
 {
     if (str_is(key, "enforced")) { /* every second line */
         take_enforced(r, value, mem);
@@ -322,7 +325,7 @@ int record_read(const struct session_place *p, struct arena *mem, struct record 
     while (text.n) {
         value = str_until(&text, '\n');
         struct str key = str_until(&value, '=');
-        take_line(ret, key, value, mem);
+        take_record_line(ret, key, value, mem);
     }
     if (!ret->name || !ret->scope || !ret->boot || !ret->engine || !ret->policy_digest || ret->pid <= 0)
         return err_say(e, ERR_SYSTEM, "'%s' is not a session record; remove it with: pinfold session prune", path);

@@ -1,4 +1,7 @@
-/* Reads the JSON that a session daemon answers with (jansson) and writes it on as values. */
+/*
+ * Reads the JSON that a session daemon answers with (jansson) and writes it on as values. The daemon may be of
+ * another version, so members that are missing or new are no errors.
+ */
 #include <errno.h>
 #include <jansson.h>
 
@@ -7,7 +10,7 @@
 #include "base/json.h"
 
 /* As deep as jansson let it be: jansson's ceiling is its own, that of values is lower and breaks them. */
-static void put(struct json *j, const char *name, const json_t *v)
+static void put_said(struct json *j, const char *name, const json_t *v)
 {
     const char *key;
     json_t *one;
@@ -15,12 +18,12 @@ static void put(struct json *j, const char *name, const json_t *v)
     switch (json_typeof(v)) {
     case JSON_OBJECT:
         json_object(j, name);
-        json_object_foreach((json_t *)(uintptr_t)v, key, one) put(j, key, one);
+        json_object_foreach((json_t *)(uintptr_t)v, key, one) put_said(j, key, one);
         json_object_end(j);
         break;
     case JSON_ARRAY:
         json_array(j, name);
-        json_array_foreach(v, i, one) put(j, NULL, one);
+        json_array_foreach(v, i, one) put_said(j, NULL, one);
         json_array_end(j);
         break;
     case JSON_STRING:
@@ -43,7 +46,7 @@ int said_put(struct json *j, const char *name, struct str said)
     json_t *v = json_loadb(said.n ? said.p : "", said.n, JSON_ALLOW_NUL, NULL);
     if (!v)
         return -EBADMSG;
-    put(j, name, v);
+    put_said(j, name, v);
     json_decref(v);
     return 0;
 }

@@ -1,4 +1,7 @@
-/* The library's file functions for sessions: read, write, list, copy and translate paths. */
+/*
+ * The library's file functions for sessions: read, write, list, copy and translate paths. Each asks the guard of that
+ * box, by its socket: the box's own rules hold for them.
+ */
 #include "session/session_files.h"
 
 #include <errno.h>

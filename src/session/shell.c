@@ -53,7 +53,7 @@ struct run {
     uint64_t deadline, unheard_at, grace_us;
 };
 
-static void compose(struct buf *b, const struct pinfold_exec_options *o)
+static void compose_line(struct buf *b, const struct pinfold_exec_options *o)
 {
     for (const char *const *v = o->env; v && *v; v++) {
         const char *equals = strchr(*v, '=');
@@ -362,7 +362,7 @@ int shell_exec(struct pinfold_session *s, const struct pinfold_exec_options *o, 
     r.streams[0] = (struct stream){-1, o->capture ? -1 : stdio[1], &ret->out, max, &ret->out_truncated, false};
     r.streams[1] = (struct stream){-1, o->capture ? -1 : stdio[2], &ret->err, max, &ret->err_truncated, false};
     r.grace_us = (limits->grace.value == LIMIT_NONE ? DEFAULT_GRACE : limits->grace.value) * 1000;
-    compose(&r.text, o);
+    compose_line(&r.text, o);
     int no = buf_ok(&r.text) ? 0 : err_sys(e, ERR_POLICY, E2BIG, "cannot read the command");
     if (no == 0)
         no = session_connect(&s->place, s->mem, &r.conn, e);

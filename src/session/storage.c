@@ -1,4 +1,7 @@
-/* Creates and removes the storage of sessions. */
+/*
+ * Creates and removes the storage of sessions: directories in the state directory, or volumes of a container engine.
+ * Removed is only what carries this instance's and this session's labels.
+ */
 #include "session/storage.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Answers of the session daemon to its clients; large ones are sent in a memfd. */
+/*
+ * Answers of the session daemon to its clients; large ones are sent in a memfd. A client that does not read never
+ * holds the daemon up.
+ */
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>

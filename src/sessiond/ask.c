@@ -282,7 +282,7 @@ static uint64_t look_meanwhile(const struct sessiond *k)
 }
 
 /* Whether a signal waits that asks for the end: a client that came after it gets no answer, and waits for that end. */
-static bool is_told(void)
+static bool is_reported(void)
 {
     sigset_t waits;
     sigemptyset(&waits);
@@ -291,7 +291,7 @@ static bool is_told(void)
 }
 
 /* Until the request comes. */
-static void wait_for(struct sessiond *k, int fd, int pid, uint64_t looked)
+static void wait_for_client(struct sessiond *k, int fd, int pid, uint64_t looked)
 {
     unsigned i = 0;
     while (i < MAX_CONNECTIONS && k->connections[i].fd >= 0)
@@ -322,7 +322,7 @@ void ask_back(void *ctx, int fd, uint32_t stream)
         answer_refused(fd, &e, command_refused(stream - 1, &e));
         (void)close(fd);
     } else if (!take_message(k, fd, pid, 0)) {
-        wait_for(k, fd, pid, 0);
+        wait_for_client(k, fd, pid, 0);
     }
 }
 
@@ -333,7 +333,7 @@ bool ask_accept(struct sessiond *k)
         int fd = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC);
         if (fd < 0)
             return false;
-        if (is_told()) {
+        if (is_reported()) {
             (void)close(fd);
             return false;
         }
@@ -350,7 +350,7 @@ bool ask_accept(struct sessiond *k)
         if (command_pass(k, fd, looked))
             (void)close(fd);
         else
-            wait_for(k, fd, pid, looked);
+            wait_for_client(k, fd, pid, looked);
     }
     return true;
 }

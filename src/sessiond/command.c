@@ -36,7 +36,7 @@ static int judge(uint32_t flags, const int *fds, unsigned n, struct err *e)
 }
 
 /* argv, NULL, environment, NULL; NULL without memory. */
-static const char **lists(struct sessiond *k, const struct job_image *j)
+static const char **job_lists(struct sessiond *k, const struct job_image *j)
 {
     const char *const *own = k->ask->env;
     size_t n_own = 0, at = 0;
@@ -90,7 +90,7 @@ static int image_file(const struct buf *image)
     return fd < 0 ? fd : take_fd(&fd);
 }
 
-static int send_all(const struct sessiond *k, const int *fds, unsigned n_fds)
+static int send_fds(const struct sessiond *k, const int *fds, unsigned n_fds)
 {
     const int control = k->control;
     const struct buf *image = &k->image;
@@ -146,7 +146,7 @@ int command_send(struct sessiond *k, const struct job_image *j, uint32_t more_fl
     int r = judge(j->flags, fds, n_fds, e);
     if (r < 0)
         return r;
-    const char **list = lists(k, j);
+    const char **list = job_lists(k, j);
     if (!list)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot pass a command to the session");
     struct job_parts parts = {.argv = list,
@@ -163,7 +163,7 @@ int command_send(struct sessiond *k, const struct job_image *j, uint32_t more_fl
     for (unsigned i = 0; i < n_fds && i < 3; i++)
         all[1 + i] = fds[i];
     if (r == 0)
-        r = send_all(k, all, n_fds + 1);
+        r = send_fds(k, all, n_fds + 1);
     if (k->image.room > JOB_INLINE) { /* a long one is rare: do not keep its memory */
         buf_free(&k->image);
         k->image = BUF(JOB_MAX_BYTES + 1);

@@ -1,4 +1,7 @@
-/* Whether a session daemon can still be found, by its record and its socket, and how it makes itself unfindable. */
+/*
+ * Whether a session daemon can still be found, by its record and its socket, and how it makes itself unfindable. One
+ * that nobody can find ends, because nobody else could end it.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

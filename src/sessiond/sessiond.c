@@ -1,4 +1,7 @@
-/* The session daemon's life: starts the box, listens, handles events until the box or the daemon ends. */
+/*
+ * The session daemon's life: starts the box, listens, handles events until the box or the daemon ends. One process,
+ * one loop (supervisor/loop.c), whose callbacks are here.
+ */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -51,7 +54,7 @@ static int make_listener(struct sessiond *k, struct err *e)
     return 0;
 }
 
-static int begin(struct sessiond *k, struct err *e)
+static int begin_daemon(struct sessiond *k, struct err *e)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -180,7 +183,7 @@ static uint64_t next_wake(void *ctx)
     return k->look_at < least ? k->look_at : least;
 }
 
-static void due(void *ctx, uint64_t now)
+static void daemon_due(void *ctx, uint64_t now)
 {
     struct sessiond *k = ctx;
     ask_due(k, now);
@@ -219,13 +222,13 @@ int sessiond_run(const struct keep_ask *ask, struct err *e)
                           .control = -1,
                           .image = BUF(JOB_MAX_BYTES + 1)};
     struct box_result result = {0};
-    int r = begin(&k, e);
+    int r = begin_daemon(&k, e);
     const struct box_sessiond calls = {.ctx = &k,
                                        .begun = begun,
                                        .fd = k.epoll,
                                        .ready = ready,
                                        .next = next_wake,
-                                       .due = due,
+                                       .due = daemon_due,
                                        .denied = take_denial,
                                        .back = ask_back};
     if (r == 0)

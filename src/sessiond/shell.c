@@ -88,7 +88,7 @@ static int make_shell_ends(struct shell *s, int theirs[4], struct err *e)
     return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "cannot start a shell") : 0;
 }
 
-static int start(struct sessiond *k, struct shell *s, const struct job_image *image, struct err *e)
+static int start_shell(struct sessiond *k, struct shell *s, const struct job_image *image, struct err *e)
 {
     int theirs[4] = {-1, -1, -1, -1};
     bool lost = s->lost;
@@ -151,7 +151,9 @@ void shells_ask(struct sessiond *k, struct session_request *q)
         if (copy)
             memcpy(copy, q->payload + at, q->head.bytes - at);
         const struct job_image *image = copy ? command_image(copy, q->head.bytes - at, &e) : NULL;
-        r = image ? start(k, s, image, &e) : copy ? -EBADMSG : err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot start a shell");
+        r = image  ? start_shell(k, s, image, &e)
+            : copy ? -EBADMSG
+                   : err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot start a shell");
         free(copy);
     }
     if (r == 0) {

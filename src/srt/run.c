@@ -1,4 +1,7 @@
-/* The program srt: its settings as a policy, the command in a box of it, and srt's exit statuses. */
+/*
+ * The program srt: its settings as a policy, the command in a box of it, and srt's exit statuses. It uses pinfold.h
+ * as any other program would.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

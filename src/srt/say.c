@@ -1,4 +1,7 @@
-/* What srt says on standard error. */
+/*
+ * What srt says on standard error: in srt's form, with its name. A file of its own because all of this folder's use
+ * it.
+ */
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>

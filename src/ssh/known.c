@@ -1,4 +1,5 @@
-/* Reads known_hosts. */
+/* Reads known_hosts.
+   Which keys a host may have that the policy allows; hashed names are tried, patterns passed over. */
 #include "ssh/known.h"
 
 #include <sha1.h>

@@ -1,4 +1,5 @@
-/* The filter reads hostile bytes: its seccomp filter permits no call that opens a file, makes a socket or affects a process. */
+/* The filter reads hostile bytes: its seccomp filter permits no call that opens a file, makes a socket or affects a process.
+   Set before the first client; gpg's filter uses it, too. */
 #include "ssh/filter.h"
 #include "sys/calls.h"
 #include "sys/sys.h"

@@ -1,4 +1,5 @@
-/* Parses requests to an agent, what they ask to be signed, and public keys. */
+/* Parses requests to an agent, what they ask to be signed, and public keys.
+   Pure: a request is understood to its last byte, or refused. */
 #include "ssh/wire.h"
 
 #include <sha2.h>

@@ -35,7 +35,7 @@ static void digits_of(const uint8_t *digest, char *ret, size_t digits)
 }
 
 /* Sums the first `bytes` of the file; its first line identifies it. False: it is shorter, or cannot be read. */
-static bool sum_file(int fd, uint64_t bytes, struct headed *ret)
+static bool sum_log(int fd, uint64_t bytes, struct headed *ret)
 {
     char text[16384];
     uint8_t digest[SHA256_DIGEST_LENGTH];
@@ -105,7 +105,7 @@ int audit_head(struct buf *ret, struct err *e)
         struct headed it;
         if (files[i] < 0 || fstat(files[i], &st) < 0 || st.st_size == 0)
             continue;
-        if (!sum_file(files[i], (uint64_t)st.st_size, &it))
+        if (!sum_log(files[i], (uint64_t)st.st_size, &it))
             r = err_sys(e, ERR_SYSTEM, EIO, "cannot read the audit log");
         else
             buf_printf(ret, "%s%s-%" PRIu64 "-%s", ret->n > before ? "." : "", it.first, it.bytes, it.sum);
@@ -148,10 +148,10 @@ static bool still_there(int files[AUDIT_FILES], const struct headed *was, bool *
         char text[FIRST_BYTES];
         const ssize_t n = files[i] < 0 ? 0 : pread(files[i], text, sizeof text, 0);
         const char *end = n > 0 ? memchr(text, '\n', (size_t)n) : NULL;
-        if (!end || !sum_file(files[i], (uint64_t)(end - text), &now) || strcmp(now.first, was->first) != 0)
+        if (!end || !sum_log(files[i], (uint64_t)(end - text), &now) || strcmp(now.first, was->first) != 0)
             continue;
         *ret_known = true;
-        return sum_file(files[i], was->bytes, &now) && strcmp(now.sum, was->sum) == 0;
+        return sum_log(files[i], was->bytes, &now) && strcmp(now.sum, was->sum) == 0;
     }
     return false;
 }

@@ -79,7 +79,7 @@ void denial_free_all(struct box_result *r)
     r->n_denials = r->n_permissions = r->n_pending = 0;
 }
 
-static bool is_told(const struct box_result *r, const struct denial *d)
+static bool was_told(const struct box_result *r, const struct denial *d)
 {
     for (size_t i = 0; i < r->n_denials; i++) {
         const struct denial *o = &r->denials[i];
@@ -92,7 +92,7 @@ static bool is_told(const struct box_result *r, const struct denial *d)
 
 bool denial_is_new(const struct box *b, const struct denial *d)
 {
-    return !is_told(b->result, d);
+    return !was_told(b->result, d);
 }
 
 struct audit_event denial_event(struct box_result *r, const struct denial *d)
@@ -141,7 +141,7 @@ void denial_log(struct box *b, const struct denial *d)
 
 bool box_result_deny(struct box_result *r, const struct denial *d)
 {
-    if (is_told(r, d))
+    if (was_told(r, d))
         return false;
     if (r->n_denials < MAX_DENIALS && !r->denials)
         r->denials = calloc(MAX_DENIALS, sizeof *r->denials);

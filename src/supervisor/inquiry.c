@@ -14,7 +14,7 @@
 #define INQUIRY_BURST    16u
 #define INQUIRY_EVERY_US 200000u /* one more */
 
-static void drop(struct inquiries *q, unsigned i)
+static void drop_inquiry(struct inquiries *q, unsigned i)
 {
     (void)close(q->fds[i]);
     memmove(q->fds + i, q->fds + i + 1, (--q->n - i) * sizeof *q->fds);
@@ -28,7 +28,7 @@ void inquiry_take(struct box *b, int fd)
         return;
     }
     if (q->n == INQUIRIES_MAX)
-        drop(q, 0);
+        drop_inquiry(q, 0);
     q->fds[q->n++] = fd;
 }
 
@@ -48,7 +48,7 @@ static bool passes(struct inquiries *q, uint64_t now)
     return true;
 }
 
-static void answer(struct box *b, int fd, uint64_t now)
+static void answer_inquiry(struct box *b, int fd, uint64_t now)
 {
     struct inquiry asked;
     struct inquiry_answer a = {.verdict = -1};
@@ -71,13 +71,13 @@ void inquiry_ready(struct box *b, const struct pollfd p[INQUIRIES_MAX], uint64_t
     for (unsigned i = q->n; i-- > 0;) {
         if (p[i].fd != q->fds[i] || !p[i].revents)
             continue;
-        answer(b, q->fds[i], now);
-        drop(q, i);
+        answer_inquiry(b, q->fds[i], now);
+        drop_inquiry(q, i);
     }
 }
 
 void inquiries_end(struct box *b)
 {
     while (b->inquiries.n)
-        drop(&b->inquiries, b->inquiries.n - 1);
+        drop_inquiry(&b->inquiries, b->inquiries.n - 1);
 }

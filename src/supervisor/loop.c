@@ -113,7 +113,7 @@ static void command_ended(struct box *b, int status)
     }
 }
 
-static void begun(struct box *b)
+static void box_begun(struct box *b)
 {
     const struct box_sessiond *k = b->sessiond;
     int r = k->begun(k->ctx, &b->started, b->err);
@@ -180,7 +180,7 @@ static void control_frame(struct box *b, const struct frame *f)
         break;
     case FRAME_READY:
         if (b->sessiond && !b->begun)
-            begun(b);
+            box_begun(b);
         break;
     case FRAME_STARTED:
         if (b->exec)
@@ -448,7 +448,7 @@ static uint64_t fill_slots(struct box *b, struct pollfd p[SLOTS], uint64_t now)
 }
 
 /* One relay's turn. The byte that goes over the output limit is not read: that it is there is enough. */
-static void turn(struct box *b, struct relay *r, const struct pollfd *p, uint64_t now)
+static void turn_relay(struct box *b, struct relay *r, const struct pollfd *p, uint64_t now)
 {
     bool counted = r->kind != RELAY_IN && b->limits->output.value != LIMIT_NONE;
     uint64_t room = counted ? b->limits->output.value - b->io.out_bytes : SIZE_MAX;
@@ -483,7 +483,7 @@ static void move_bytes(struct box *b, const struct pollfd *p, uint64_t now)
     struct io *io = &b->io;
 
     for (unsigned i = 0; i < io->n_relays; i++)
-        turn(b, &io->relays[i], &p[i], now);
+        turn_relay(b, &io->relays[i], &p[i], now);
     if (b->stage < STAGE_ENDING && io_hung_up(io)) {
         /* Pid 1 may hold the pty open, too, so the kernel would tell nobody. */
         box_signal(b, SIGHUP, SIGNAL_FOREGROUND);
@@ -506,7 +506,7 @@ static void gone(struct box *b)
 }
 
 /* What is due by the clock. */
-static void due(struct box *b, uint64_t now)
+static void box_due(struct box *b, uint64_t now)
 {
     if (b->stop_deadline <= now)
         signals_stop_due(b);
@@ -558,7 +558,7 @@ static void due(struct box *b, uint64_t now)
     }
 }
 
-static void serve(struct box *b, const struct pollfd p[SLOTS])
+static void serve_ready(struct box *b, const struct pollfd p[SLOTS])
 {
     if (p[SLOT_SIGNALS].revents)
         signals_read(b);
@@ -599,7 +599,7 @@ static void serve(struct box *b, const struct pollfd p[SLOTS])
     move_bytes(b, p + SLOT_RELAYS, now);
     if (b->stage != STAGE_GONE && (b->all_gone || p[SLOT_PIDFD].revents))
         gone(b);
-    due(b, now);
+    box_due(b, now);
     fresh_idle_due(b, now);
     fresh_awake(b, now);
 }
@@ -634,7 +634,7 @@ int loop(struct box *b)
             return err_sys(b->err, ERR_BUG, -r, "cannot wait for the box");
         if (r == 0)
             idle(b);
-        serve(b, p);
+        serve_ready(b, p);
     }
     return 0;
 }

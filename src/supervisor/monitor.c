@@ -1,4 +1,7 @@
-/* What a monitored box was refused without a verdict of the guard's: frames -> denials, once the caller has found the rule. */
+/*
+ * What a monitored box was refused without a verdict of the guard's: frames -> denials, once the caller has found the
+ * rule. They come by the guard's report and change nothing about the box.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +29,7 @@ void box_result_permit(struct box_result *r, const char *action, const char *tar
         r->permissions[r->n_permissions++] = (struct permitted){action, copy};
 }
 
-static void wait_for_end(struct box_result *r, const struct denial_frame *f, const char *target)
+static void keep_pending(struct box_result *r, const struct denial_frame *f, const char *target)
 {
     for (size_t i = 0; i < r->n_pending; i++) {
         if (r->pending[i].key == f->key)
@@ -90,5 +93,5 @@ void seen_frame(struct box *b, const struct denial_frame *f, size_t n)
     else if (b->sessiond)
         offline_in_session(b, &copy);
     else
-        wait_for_end(b->result, &copy, copy.text);
+        keep_pending(b->result, &copy, copy.text);
 }

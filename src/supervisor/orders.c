@@ -1,4 +1,7 @@
-/* The timeouts of a run, and messages to pid 1. */
+/*
+ * The timeouts of a run, and messages to pid 1. It gets these by its control connection: signals, the terminal's
+ * size, the end.
+ */
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>

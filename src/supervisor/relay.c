@@ -125,7 +125,7 @@ static bool terminal_is_lent(const struct relay *r)
 }
 
 /* One read into `to_p`; >0 bytes, 0 when there is nothing now or the relay has ended. */
-static size_t fetch(struct relay *r, char *to_p, size_t n, uint64_t now)
+static size_t fetch_bytes(struct relay *r, char *to_p, size_t n, uint64_t now)
 {
     for (;;) {
         ssize_t k = r->from_socket ? recv(r->from, to_p, n, MSG_DONTWAIT) : read(r->from, to_p, n);
@@ -154,7 +154,7 @@ static size_t capture_step(struct relay *r, size_t room, uint64_t now)
         want = room;
     char *space = want && buf_ok(r->capture) ? buf_space(r->capture, want) : NULL;
     if (space) {
-        size_t k = fetch(r, space, want, now);
+        size_t k = fetch_bytes(r, space, want, now);
         if (k)
             buf_grew(r->capture, k);
         if (k && r->output)
@@ -163,7 +163,7 @@ static size_t capture_step(struct relay *r, size_t room, uint64_t now)
     }
     if (!have_hold(r))
         return 0;
-    size_t k = fetch(r, r->hold, room < RELAY_CHUNK ? room : RELAY_CHUNK, now);
+    size_t k = fetch_bytes(r, r->hold, room < RELAY_CHUNK ? room : RELAY_CHUNK, now);
     if (k)
         *r->truncated = true;
     if (k && r->output)
@@ -206,7 +206,7 @@ static size_t copy_step(struct relay *r, size_t room, uint64_t now)
 {
     if (!have_hold(r))
         return 0;
-    size_t k = fetch(r, r->hold, room < RELAY_CHUNK ? room : RELAY_CHUNK, now);
+    size_t k = fetch_bytes(r, r->hold, room < RELAY_CHUNK ? room : RELAY_CHUNK, now);
     if (k) {
         r->at = 0;
         r->n = k;

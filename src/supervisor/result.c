@@ -1,4 +1,7 @@
-/* The result as JSON, the same schema for every way of running a command, and the exit status. */
+/*
+ * The result as JSON, the same schema for every way of running a command, and the exit status. Its members are an
+ * interface: new ones may come, none may go.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -291,7 +294,7 @@ static void left(struct json *j, const struct box_result *r)
 }
 
 /* What the egress let through; null where it decides nothing, and where it does not say for whom. */
-static void network(struct json *j, const struct box_result *r, const struct box_terms *terms)
+static void put_network(struct json *j, const struct box_result *r, const struct box_terms *terms)
 {
     if (terms->net != NET_ALLOW || of_session(r)) {
         json_null(j, "network");
@@ -402,7 +405,7 @@ void box_result_members(const struct box_result *r, const struct box_terms *term
     denials(j, r, terms);
     not_the_sandbox(j, r);
     left(j, r);
-    network(j, r, terms);
+    put_network(j, r, terms);
     guarantees(j, terms);
     json_text(j, "engine", terms->engine);
     json_object(j, "engines_not_taken");

@@ -1,4 +1,7 @@
-/* The lifecycle of a box and its command, from start to result. */
+/*
+ * The lifecycle of a box and its command, from start to result. Run, session and exec all go through it; what differs
+ * is in struct run_spec.
+ */
 #include "supervisor/run.h"
 
 #include <errno.h>
@@ -88,7 +91,7 @@ static void time_begins(struct box *b, uint64_t from)
 }
 
 /* The box's own engine is given what the caller asked for, with what was made here. */
-static int start(struct box *b)
+static int start_in_engine(struct box *b)
 {
     const struct io *io = &b->io;
     const struct winsize size = size_of(&io->term);
@@ -144,7 +147,7 @@ static void trim(struct buf *b, bool truncated)
 }
 
 /* How it ended, from what was seen: our own reasons first, then the command's own end. */
-static void conclude(struct box *b)
+static void conclude_run(struct box *b)
 {
     struct box_result *r = b->result;
     /* Of the command itself, or of one that a shell started. */
@@ -195,7 +198,7 @@ static int begin_and_wait(struct box *b)
     if (r == 0 && spec)
         r = filters_begin(b);
     if (r == 0)
-        r = spec ? start(b) : hand_over(b);
+        r = spec ? start_in_engine(b) : hand_over(b);
     if (r == 0)
         io_started(&b->io);
     egress_started(b);
@@ -273,7 +276,7 @@ static int box_live(struct box *b, struct box **ret_box, struct box_result *ret)
     filters_end(b);
     io_end(&b->io);
     if (r == 0)
-        conclude(b);
+        conclude_run(b);
     signals_end(&b->signals);
     network_end(b);
     inquiries_end(b);

@@ -17,7 +17,7 @@ struct chain {
     bool part;               /* a directory inside pinfold's own */
 };
 
-static int chain_of(struct surveyor *s, const char *path, struct chain *ret)
+static int alias_chain(struct surveyor *s, const char *path, struct chain *ret)
 {
     *ret = (struct chain){.asked = NULL};
     struct place_found found = {.at = s->root, .rest = ""};
@@ -85,7 +85,7 @@ int survey_aliases(struct surveyor *s, const struct policy *p, struct facts *f)
     struct chain own[OWN];
     int r = 0;
     for (size_t i = 0; r == 0 && i < OWN; i++) {
-        r = chain_of(s, i < WHOLE ? paths[i] : path_join(s->mem, f->state_home, parts[i - WHOLE]), &own[i]);
+        r = alias_chain(s, i < WHOLE ? paths[i] : path_join(s->mem, f->state_home, parts[i - WHOLE]), &own[i]);
         own[i].part = i >= WHOLE;
         if (own[i].part && own[i].asked)
             own[i].asked = paths[0];
@@ -99,7 +99,7 @@ int survey_aliases(struct surveyor *s, const struct policy *p, struct facts *f)
         struct chain opened;
         if (!path)
             continue;
-        r = chain_of(s, rule ? survey_through_mounts(s, path) : path, &opened);
+        r = alias_chain(s, rule ? survey_through_mounts(s, path) : path, &opened);
         for (size_t k = 0; r == 0 && k < OWN; k++)
             r = find_alias(s, f, &own[k], &opened);
     }

@@ -24,7 +24,7 @@ int survey_ask(struct surveyor *s, struct asked_list *a, const char *path, bool 
     return 0;
 }
 
-static int by_text(const void *a, const void *b)
+static int by_asked(const void *a, const void *b)
 {
     return strcmp(((const struct survey_asked *)a)->path, ((const struct survey_asked *)b)->path);
 }
@@ -65,12 +65,6 @@ static int ask_all(struct surveyor *s, const struct policy *p, const struct fact
     return r;
 }
 
-static int by_target(const void *a, const void *b)
-{
-    const struct mount_rule *const *x = a, *const *y = b;
-    return path_order((*x)->to, (*y)->to);
-}
-
 static const char *target_of(const void *mounts, size_t i)
 {
     return ((const struct mount_rule *const *)mounts)[i]->to;
@@ -83,7 +77,7 @@ static int order_mounts(struct surveyor *s, const struct policy *p)
         return -ENOMEM;
     for (size_t i = 0; i < p->n_mounts; i++)
         s->mounts[i] = &p->mounts[i];
-    qsort(s->mounts, p->n_mounts, sizeof *s->mounts, by_target);
+    qsort(s->mounts, p->n_mounts, sizeof *s->mounts, mount_target_order);
     s->n_mounts = p->n_mounts;
     return 0;
 }
@@ -114,7 +108,7 @@ int survey_paths(struct surveyor *s, const struct policy *p, struct facts *f)
         r = order_mounts(s, p);
     if (r < 0)
         return r;
-    qsort(a.at, a.n, sizeof *a.at, by_text);
+    qsort(a.at, a.n, sizeof *a.at, by_asked);
     s->asked = a;
     struct path_fact *facts = arena_zero(s->mem, (a.n + 1) * sizeof *facts);
     if (!facts)
@@ -122,7 +116,7 @@ int survey_paths(struct surveyor *s, const struct policy *p, struct facts *f)
     size_t n = 0;
     for (size_t i = 0, next; i < a.n; i = next) {
         bool host = a.at[i].host;
-        for (next = i + 1; next < a.n && by_text(&a.at[next], &a.at[i]) == 0; next++)
+        for (next = i + 1; next < a.n && by_asked(&a.at[next], &a.at[i]) == 0; next++)
             host |= a.at[next].host;
         struct path_fact *fact = &facts[n++];
         fact->asked = a.at[i].path;

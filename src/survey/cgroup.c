@@ -76,7 +76,7 @@ static bool writable(const char *dir, const char *name)
 }
 
 /* Whether `list`, words separated by `sep` or whitespace, contains `word`. */
-static bool has_word(const char *list, size_t n, const char *word, char sep)
+static bool list_has(const char *list, size_t n, const char *word, char sep)
 {
     size_t k = strlen(word);
     for (size_t i = 0; i < n;) {
@@ -94,7 +94,7 @@ static unsigned controllers_in(const char *list, size_t n, char sep)
 {
     unsigned found = 0;
     for (unsigned c = 0; c < CGROUP_CONTROLLERS; c++) {
-        if (has_word(list, n, controllers[c], sep))
+        if (list_has(list, n, controllers[c], sep))
             found |= 1u << c;
     }
     return found;
@@ -112,7 +112,7 @@ static int cgroup_path_in(const char *text, const char *controller, char *ret, s
         const char *path = list ? memchr(list + 1, ':', (size_t)(end - list - 1)) : NULL;
         if (path) {
             size_t list_n = (size_t)(path - list - 1), path_n = (size_t)(end - path - 1);
-            bool mine = *controller ? has_word(list + 1, list_n, controller, ',') : list_n == 0;
+            bool mine = *controller ? list_has(list + 1, list_n, controller, ',') : list_n == 0;
             if (mine && path_n >= n)
                 return -ENAMETOOLONG;
             if (mine && (strncmp(path + 1, "/..", 3) == 0 || path[1] != '/'))
@@ -233,7 +233,7 @@ static void find_v1(struct cgroup_place *ret, const char *text)
         ret->kind = CGROUP_V1;
 }
 
-static void explain(struct cgroup_place *ret, bool v2)
+static void explain_place(struct cgroup_place *ret, bool v2)
 {
     if ((ret->controllers & ALL_CONTROLLERS) == ALL_CONTROLLERS)
         return;
@@ -273,10 +273,10 @@ void cgroup_find(struct cgroup_place *ret)
         systemd_user(ret);
     if (!v2)
         find_v1(ret, text);
-    explain(ret, v2);
+    explain_place(ret, v2);
 }
 
-static void cannot(struct facts *f, enum feature what, const char *why, const char *remedy)
+static void lacks_limit(struct facts *f, enum feature what, const char *why, const char *remedy)
 {
     f->can &= ~((features)1 << what);
     f->why_not[what] = why;
@@ -299,12 +299,12 @@ void cgroup_probe(struct facts *f, bool asked, struct arena *mem)
     f->cgroup = at.kind;
     f->can |= F(CGROUP_LIMITS) | F(LIMIT_MEMORY) | F(LIMIT_CPU) | F(LIMIT_PROCESSES) | F(LIMIT_DISK);
     if ((at.controllers & NEEDED_FOR_EXACT) != NEEDED_FOR_EXACT)
-        cannot(f, FEATURE_CGROUP_LIMITS, why, remedy);
+        lacks_limit(f, FEATURE_CGROUP_LIMITS, why, remedy);
     f->cpu_by_group = at.controllers & (1u << CGROUP_CPU);
     if (!proc && !f->cpu_by_group)
-        cannot(f, FEATURE_LIMIT_CPU, unseen, remedy);
+        lacks_limit(f, FEATURE_LIMIT_CPU, unseen, remedy);
     if (!proc && !(at.controllers & (1u << CGROUP_MEMORY)))
-        cannot(f, FEATURE_LIMIT_MEMORY, unseen, remedy);
+        lacks_limit(f, FEATURE_LIMIT_MEMORY, unseen, remedy);
     if (!proc && !(at.controllers & (1u << CGROUP_PIDS)))
-        cannot(f, FEATURE_LIMIT_PROCESSES, unseen, remedy);
+        lacks_limit(f, FEATURE_LIMIT_PROCESSES, unseen, remedy);
 }

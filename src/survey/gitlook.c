@@ -49,7 +49,7 @@ static bool read_text(struct arena *mem, const char *path, size_t most, struct s
 }
 
 /* The text without the end of its line. */
-static struct str line_of(struct str text)
+static struct str line_at(struct str text)
 {
     struct str line = str_until(&text, '\n');
     while (line.n && line.p[line.n - 1] == '\r')
@@ -195,7 +195,7 @@ struct variable {
 };
 
 /* `path`: the whole value is a path. Otherwise a word of a command; `bare`: also one without a slash. */
-static const char *place_of(struct git_look *l, struct str word, bool path, bool bare, const char *base)
+static const char *place_of_word(struct git_look *l, struct str word, bool path, bool bare, const char *base)
 {
     if (word.n == 0 || word.n >= PATH_MAX || (!path && !bare && !memchr(word.p, '/', word.n)))
         return NULL;
@@ -237,7 +237,7 @@ static void each_word(struct git_look *l, struct variable *v)
         size_t n = 0;
         while (n < rest.n && !strchr(apart, rest.p[n]))
             n++;
-        const char *path = place_of(l, (struct str){rest.p, n}, false, interpreted && at > 0, l->top);
+        const char *path = place_of_word(l, (struct str){rest.p, n}, false, interpreted && at > 0, l->top);
         /* The program itself, or its interpreter's, also if it is not there: a box must not make it. */
         const bool program = v->what != GITRUNS_NOTHING && words <= (interpreted ? 1u : 0u);
         if (path && l->names)
@@ -277,7 +277,7 @@ static void included(struct git_look *l, const char *path)
     l->level = (unsigned)level;
 }
 
-static bool is_path(struct str key, enum gitruns what)
+static bool takes_path(struct str key, enum gitruns what)
 {
     return what == GITRUNS_HOOKS || what == GITRUNS_INCLUDE || str_ends(key, STR(".attributesfile")) ||
            (what == GITRUNS_NOTHING && str_ends(key, STR(".path")));
@@ -289,8 +289,8 @@ static int git_entry(void *ctx, const struct gitconfig_entry *e)
     struct variable v = {.e = e, .what = gitruns_of(e)};
     if (is_other(&v))
         return 0;
-    if (is_path(e->key, v.what)) {
-        const char *path = place_of(l, e->value, true, true, v.what == GITRUNS_INCLUDE ? l->base : l->top);
+    if (takes_path(e->key, v.what)) {
+        const char *path = place_of_word(l, e->value, true, true, v.what == GITRUNS_INCLUDE ? l->base : l->top);
         if (path && l->names)
             l->names(l->ctx, path, true);
         if (path && v.what == GITRUNS_INCLUDE)
@@ -346,7 +346,7 @@ static const char *in_own(struct git_look *l, const char *name)
 static const char *named_directory(struct git_look *l, const char *base, struct str text)
 {
     char real[PATH_MAX];
-    const char *path = from(l, base, line_of(text));
+    const char *path = from(l, base, line_at(text));
     return path && realpath(path, real) ? arena_text(l->mem, real) : NULL;
 }
 
@@ -392,7 +392,7 @@ static void waiting(struct git_look *l, const char *name, enum gitconfig_kind ki
         .kind = kind, .new_text = text, .directory = str_of(l->own), .root = str_of(l->top)};
     if (git_judge(&ask, NULL) != -EACCES)
         return;
-    struct str said = line_of(text);
+    struct str said = line_at(text);
     for (struct str rest = text; kind == GITCONFIG_TODO && rest.n;) {
         struct str line = str_until(&rest, '\n');
         const struct gitconfig_ask one = {.kind = kind, .new_text = line};

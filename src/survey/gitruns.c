@@ -1,4 +1,7 @@
-/* The keys that git-config(1) of git 2.51 and the manuals of git-lfs describe with "command", "program" or "script". */
+/*
+ * Which keys of git's configuration name programs: those that git-config(1) of git 2.51 and the manuals of git-lfs
+ * describe with "command", "program" or "script". gitlook.c looks for them in the host's configuration.
+ */
 #include "survey/gitruns.h"
 
 /* ---- keys ---- */
@@ -117,7 +120,7 @@ enum gitruns gitruns_of(const struct gitconfig_entry *e)
 /* ---- commands ---- */
 
 /* The next word, as a shell would split it without expansions; removes quotes around it. */
-static struct str word(struct str *line)
+static struct str cut_word(struct str *line)
 {
     *line = str_trim(*line);
     if (line->n == 0)
@@ -135,7 +138,7 @@ static struct str word(struct str *line)
     return one;
 }
 
-static struct str base_of(struct str path)
+static struct str base_name_of(struct str path)
 {
     const char *slash = path.n ? memrchr(path.p, '/', path.n) : NULL;
     return slash ? str_skip(path, (size_t)(slash - path.p) + 1) : path;
@@ -148,7 +151,7 @@ bool gitruns_interprets(struct str command)
         "lua awk gawk sed make npx npm pnpm yarn uv uvx pipx cargo go java ";
     if (str_starts(command, STR("!")))
         command = str_skip(command, 1);
-    struct str program = base_of(word(&command));
+    struct str program = base_name_of(cut_word(&command));
     return among(all, program) || str_starts(program, STR("python"));
 }
 
@@ -206,13 +209,13 @@ static bool is_script(struct str command)
 
 static bool program_is_known(struct str program, struct str rest)
 {
-    struct str name = base_of(program);
+    struct str name = base_name_of(program);
     if (program.n > name.n && program.p[0] != '/') /* a path relative to where git is started */
         return false;
     for (size_t i = 0; i < sizeof everyday / sizeof *everyday; i++) {
         if (!among(everyday[i].programs, name))
             continue;
-        for (struct str one = word(&rest); one.n; one = word(&rest))
+        for (struct str one = cut_word(&rest); one.n; one = cut_word(&rest))
             if (is_code(name, one) || !(among(everyday[i].words, one) || one.p[0] == '%'))
                 return false;
         return true;
@@ -229,7 +232,7 @@ bool gitruns_everyday(const struct gitconfig_entry *e)
         return false;
     if (shell)
         command = str_skip(command, 1);
-    struct str program = word(&command);
+    struct str program = cut_word(&command);
     if (helper && !shell && among(helpers, program))
         return true;
     if (str_is(e->key, "core.fsmonitor") && str_starts(program, STR(".git/hooks/")))

@@ -1,4 +1,7 @@
-/* What a directory certainly does not contain: hashes of its names (survey/listing.h). */
+/*
+ * What a directory certainly does not contain: hashes of its names (survey/listing.h). One listing answers for all
+ * names that the policy asks about there.
+ */
 #include "survey/listing.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Identifies owners across pid reuse and reboots: boot, machine, process start time, and this instance's id. */
+/*
+ * Identifies owners across pid reuse and reboots: boot, machine, process start time, and this instance's id. Records
+ * and labels of containers carry it, so that what a dead owner left can be told from what another one uses.
+ */
 #include "survey/owner.h"
 
 #include <errno.h>
@@ -42,7 +45,7 @@ unsigned long long owner_namespace(void)
     return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
 }
 
-static bool is_id(const char *s)
+static bool is_owner_id(const char *s)
 {
     return strlen(s) == OWNER_ID - 1 && strspn(s, "0123456789abcdef") == OWNER_ID - 1;
 }
@@ -74,11 +77,11 @@ bool instance_id(const char *state, bool make, char ret[OWNER_ID])
     if (!state || snprintf(path, sizeof path, "%s/instance", state) >= (int)sizeof path)
         return false;
     first_line(path, ret, OWNER_ID);
-    if (!is_id(ret) && make) {
+    if (!is_owner_id(ret) && make) {
         make_id(state, path);
         first_line(path, ret, OWNER_ID);
     }
-    if (!is_id(ret))
+    if (!is_owner_id(ret))
         ret[0] = 0;
     return ret[0] != 0;
 }

@@ -1,4 +1,7 @@
-/* The runtime directory: where it is, and whether it belongs to the user alone. */
+/*
+ * The runtime directory: where it is, and whether it belongs to the user alone. XDG_RUNTIME_DIR if it is sound, else
+ * one of ours in /tmp, whose owner and mode are checked each time.
+ */
 #include "survey/runtime_dir.h"
 
 #include <errno.h>

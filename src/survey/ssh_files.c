@@ -1,4 +1,7 @@
-/* Finds directories of ssh's system-wide configuration that have files in them: on most systems none; systemd and Fedora put some there. */
+/*
+ * Finds directories of ssh's system-wide configuration that have files in them: on most systems none; systemd and
+ * Fedora put some there. In a user namespace root's files have another owner, and ssh refuses them.
+ */
 #include "survey/ssh_files.h"
 
 #include <unistd.h>

@@ -4,6 +4,7 @@
  * /proc is not needed. A thousand paths below one directory cost a thousand statx calls and no more, and fewer if many of
  * them do not exist (listing.h).
  */
+#include "base/hash.h"
 #include "survey/walk.h"
 #include "survey/listing.h"
 #include "survey/written.h"
@@ -21,11 +22,9 @@
 #define ASKED_OF_FEW 8  /* names in one of a block at most, which has some hundred entries if it is full */
 #define ONE_BLOCK    4096
 
-static uint32_t hash_of(const struct survey_node *parent, struct str name)
+static uint32_t node_hash(const struct survey_node *parent, struct str name)
 {
-    uint64_t h = (uintptr_t)parent * 0x9e3779b97f4a7c15u;
-    for (size_t i = 0; i < name.n; i++)
-        h = (h ^ (unsigned char)name.p[i]) * 0x100000001b3u;
+    uint64_t h = hash64((uintptr_t)parent * 0x9e3779b97f4a7c15u, name.p, name.n);
     return (uint32_t)(h ^ h >> 29);
 }
 
@@ -168,7 +167,7 @@ static char *survey_join(struct surveyor *s, const struct survey_node *parent, s
 /* The node `name` in directory `parent`, examined now if it was not before; NULL without memory. */
 static struct survey_node *node_child(struct surveyor *s, struct survey_node *parent, struct str name)
 {
-    const uint32_t hash = hash_of(parent, name);
+    const uint32_t hash = node_hash(parent, name);
     for (struct survey_node *n = s->buckets[hash & (s->n_buckets - 1)]; n; n = n->next) {
         if (n->hash == hash && n->parent == parent && str_is(name, n->name))
             return n;

@@ -1,4 +1,7 @@
-/* Records which directories boxes could write, and refuses paths that cross a symbolic link in one of them. */
+/*
+ * Records which directories boxes could write, and refuses paths that cross a symbolic link in one of them. The
+ * record is links in the state directory, by object and by path, which are made without a lock.
+ */
 #include "survey/written.h"
 
 #include <dirent.h>
@@ -12,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/str.h"
 #include "sys/file.h"
 #include "user/own_dirs.h"
@@ -20,24 +24,21 @@ enum { LINKS = 40 /* as many as the kernel follows */, MONTH = 30 * 24 * 3600, R
 
 /* ---- the record ---- */
 
-static void by_object(char to[ROOM], const char *memory, const struct written_id *id)
+static void object_entry(char to[ROOM], const char *memory, const struct written_id *id)
 {
     snprintf(to, ROOM, "%s/i-%llx-%llx-%llx", memory, (unsigned long long)id->device, (unsigned long long)id->inode,
              (unsigned long long)id->born);
 }
 
-/* FNV-1a with two seeds. A collision only makes more directories count. */
-static void by_path(char to[ROOM], const char *memory, const char *path)
+/* A collision only makes more directories count. */
+static void path_entry(char to[ROOM], const char *memory, const char *path)
 {
-    uint64_t a = 14695981039346656037u, b = 0x9ae16a3b2f90404fu;
-    for (const unsigned char *p = (const unsigned char *)path; *p; p++) {
-        a = (a ^ *p) * 1099511628211u;
-        b = (b ^ *p) * 1099511628211u + (b >> 29);
-    }
-    snprintf(to, ROOM, "%s/p-%016llx%016llx", memory, (unsigned long long)a, (unsigned long long)b);
+    uint64_t h[2];
+    hash128(path, strlen(path), h);
+    snprintf(to, ROOM, "%s/p-%016llx%016llx", memory, (unsigned long long)h[0], (unsigned long long)h[1]);
 }
 
-static bool is_text(const char *entry, const char *text)
+static bool reads_as(const char *entry, const char *text)
 {
     char there[PATH_MAX];
     long n = sys_readlinkat(AT_FDCWD, entry, there, sizeof there);
@@ -45,11 +46,11 @@ static bool is_text(const char *entry, const char *text)
 }
 
 /* A different text belongs to a directory that is gone or was moved. */
-static int put(const char *entry, const char *text)
+static int set_entry(const char *entry, const char *text)
 {
     char fresh[ROOM + 16];
     int no = sys_symlinkat(text, AT_FDCWD, entry);
-    if (no != -EEXIST || is_text(entry, text))
+    if (no != -EEXIST || reads_as(entry, text))
         return no == -EEXIST ? 0 : no;
     snprintf(fresh, sizeof fresh, "%s.%ld", entry, (long)getpid());
     no = sys_symlinkat(text, AT_FDCWD, fresh);
@@ -67,18 +68,18 @@ int written_remember(const char *memory, const char *real, const struct written_
     char object[ROOM], path[ROOM];
     if (!memory || strlen(memory) >= PATH_MAX || !real[1])
         return 0;
-    by_object(object, memory, id);
-    if (is_text(object, real))
+    object_entry(object, memory, id);
+    if (reads_as(object, real))
         return 0;
-    by_path(path, memory, real);
-    int no = put(path, real);
+    path_entry(path, memory, real);
+    int no = set_entry(path, real);
     if (no == -ENOENT) {
         no = own_dirs_make(memory);
         if (no == 0)
-            no = put(path, real);
+            no = set_entry(path, real);
     }
     if (no == 0)
-        no = put(object, real); /* last, because it marks the entry as complete */
+        no = set_entry(object, real); /* last, because it marks the entry as complete */
     if (no == 0 && (id->inode & 63) == 0)
         (void)written_tidy(memory);
     return no == 0 || is_no_place(no)
@@ -158,7 +159,7 @@ static bool is_packages(const char *real)
 }
 
 /* Where boxes of this user cannot have created a link, even without a record. */
-static bool is_systems(const char *real)
+static bool is_system_file(const char *real)
 {
     struct stat st;
     if (strcmp(real, "/proc") == 0 || strncmp(real, "/proc/", 6) == 0)
@@ -176,12 +177,12 @@ static bool is_root(const char *memory, const char *directory)
 {
     char entry[ROOM];
     struct sys_stat st;
-    by_path(entry, memory, directory);
+    path_entry(entry, memory, directory);
     if (entry_is_there(entry))
         return true;
     if (sys_stat_at(AT_FDCWD, directory, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st) < 0)
         return false;
-    by_object(entry, memory, &(struct written_id){written_device(st.major, st.minor), st.inode, sys_stat_born(&st)});
+    object_entry(entry, memory, &(struct written_id){written_device(st.major, st.minor), st.inode, sys_stat_born(&st)});
     return entry_is_there(entry);
 }
 
@@ -197,7 +198,7 @@ bool written_covers(const char *memory, const char *real)
     if (state && strncmp(real, memory, state) == 0 && (!real[state] || real[state] == '/'))
         return true;
     if (!is_remembering(memory))
-        return !is_systems(real);
+        return !is_system_file(real);
     memcpy(part, real, n + 1);
     while (n > 1) {
         if (is_root(memory, part))
@@ -230,7 +231,7 @@ struct written_walk {
     bool file;    /* `dir` is not a directory */
 };
 
-static int enter(struct written_walk *w, int next)
+static int enter_name(struct written_walk *w, int next)
 {
     (void)close_fd(w->dir);
     w->dir = next;
@@ -240,7 +241,7 @@ static int enter(struct written_walk *w, int next)
 static int to_root(struct written_walk *w)
 {
     strcpy(w->real, "/");
-    return enter(w, sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+    return enter_name(w, sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
 }
 
 static bool append(struct written_walk *w)
@@ -273,23 +274,32 @@ static int through_descriptor(struct written_walk *w)
     int fd = sys_openat(w->dir, w->name, O_PATH | O_CLOEXEC, 0);
     int no = fd < 0 ? fd : sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
     w->file = no == 0 && !S_ISDIR(st.mode);
-    (void)enter(w, fd);
+    (void)enter_name(w, fd);
     return no < 0 ? no : append(w) ? 0 : -ENAMETOOLONG;
 }
 
-/* Keeps the first link that a box may have created; the walk goes on, because the message names its end. */
-static int follow(struct written_walk *w, int fd)
+int link_before_rest(int fd, char *rest, size_t room, unsigned *links, unsigned most)
 {
     char text[PATH_MAX];
     long n = sys_readlinkat(fd, "", text, sizeof text);
-    size_t left = strlen(w->rest);
+    size_t left = strlen(rest);
     if (n < 0)
         return (int)n;
-    if (n == 0 || n >= (long)sizeof text || (size_t)n + left + 2 > sizeof w->rest)
+    if (n == 0 || n >= (long)sizeof text || (size_t)n + left + 2 > room)
         return -ENAMETOOLONG;
-    if (++w->links > LINKS)
+    if (++*links > most)
         return -ELOOP;
-    if (!w->planted[0] && written_covers(w->memory, w->real)) {
+    memmove(rest + n + 1, rest, left + 1);
+    memcpy(rest, text, (size_t)n);
+    rest[n] = '/';
+    return rest[0] == '/';
+}
+
+/* Keeps the first link that a box may have created; the walk goes on, because the message names its end. */
+static int follow_part(struct written_walk *w, int fd)
+{
+    const int no = link_before_rest(fd, w->rest, sizeof w->rest, &w->links, LINKS);
+    if (no >= 0 && !w->planted[0] && written_covers(w->memory, w->real)) {
         size_t d = strlen(w->real);
         if (d + strlen(w->name) + 2 > sizeof w->planted)
             return -ENAMETOOLONG;
@@ -297,14 +307,11 @@ static int follow(struct written_walk *w, int fd)
         w->planted[d == 1 ? 0 : d] = '/';
         strcpy(w->planted + (d == 1 ? 0 : d) + 1, w->name);
     }
-    memmove(w->rest + n + 1, w->rest, left + 1);
-    memcpy(w->rest, text, (size_t)n);
-    w->rest[n] = '/';
-    return text[0] == '/' ? to_root(w) : 0;
+    return no == 1 ? to_root(w) : no;
 }
 
 /* Puts the next component into w->name. */
-static int take(struct written_walk *w)
+static int take_part(struct written_walk *w)
 {
     size_t from = strspn(w->rest, "/"), n = strcspn(w->rest + from, "/");
     if (n >= sizeof w->name)
@@ -324,7 +331,7 @@ static int step(struct written_walk *w)
         return strcmp(w->name, "..") == 0 ? -ENOENT : append(w) ? 0 : -ENAMETOOLONG;
     if (strcmp(w->name, "..") == 0) {
         cut(w);
-        return enter(w, sys_openat(w->dir, "..", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+        return enter_name(w, sys_openat(w->dir, "..", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
     }
     auto_fd int fd = sys_openat(w->dir, w->name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
     if (fd == -ENOENT) {
@@ -335,15 +342,15 @@ static int step(struct written_walk *w)
     if (no < 0)
         return no;
     if (S_ISLNK(st.mode))
-        return is_descriptors(w->real) ? through_descriptor(w) : follow(w, fd);
+        return is_descriptors(w->real) ? through_descriptor(w) : follow_part(w, fd);
     w->file = !S_ISDIR(st.mode);
-    return append(w) ? enter(w, take_fd(&fd)) : -ENAMETOOLONG;
+    return append(w) ? enter_name(w, take_fd(&fd)) : -ENAMETOOLONG;
 }
 
 static int walk_on(struct written_walk *w)
 {
     for (;;) {
-        int no = take(w);
+        int no = take_part(w);
         if (no > 0)
             no = step(w);
         else

@@ -14,6 +14,7 @@
 #pragma once
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include "base/err.h"
 
@@ -57,6 +58,12 @@ unsigned written_tidy(const char *memory);
  */
 int written_walk(const char *memory, const char *what, const char *path, char ret_real[PATH_MAX], int *ret_fd,
                  struct err *e);
+
+/*
+ * For a walk component by component: puts what the link `fd` says in front of `rest`, which has `room` bytes, and counts it. 0: it goes
+ * on from where the link is; 1: from the root; -ELOOP beyond `most` links.
+ */
+int link_before_rest(int fd, char *rest, size_t room, unsigned *links, unsigned most);
 
 /* The message of a refusal. `link`: where the link is; `real`: what the whole path leads to. */
 int written_refuse(const char *what, const char *path, const char *link, const char *real, struct err *e);

@@ -26,7 +26,7 @@ static struct sock_filter jump_if(uint32_t value, unsigned then, unsigned otherw
     return (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, (uint8_t)then, (uint8_t)otherwise);
 }
 
-static struct sock_filter load(unsigned offset)
+static struct sock_filter bpf_load(unsigned offset)
 {
     return (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset);
 }
@@ -39,13 +39,13 @@ int sys_calls_only(const int *calls, unsigned n, bool internet)
     unsigned at = 0;
     if (n > SYS_CALLS_MAX)
         return -EINVAL;
-    f[at++] = load(offsetof(struct seccomp_data, arch));
+    f[at++] = bpf_load(offsetof(struct seccomp_data, arch));
     f[at++] = jump_if(CALLS_ARCH, 1, 0);
     f[at++] = kill;
-    f[at++] = load(offsetof(struct seccomp_data, nr));
+    f[at++] = bpf_load(offsetof(struct seccomp_data, nr));
     if (internet) {
         f[at++] = jump_if(SYS_socket, 0, 4);
-        f[at++] = load(offsetof(struct seccomp_data, args[0]));
+        f[at++] = bpf_load(offsetof(struct seccomp_data, args[0]));
         f[at++] = jump_if(AF_INET, n + 3, 0); /* to the last statement, as below */
         f[at++] = jump_if(AF_INET6, n + 2, 0);
         f[at++] = kill;

@@ -1,4 +1,5 @@
-/* Removes trees that a box may have written: by descriptors, over no link, to a bounded depth. */
+/* Removes trees that a box may have written: by descriptors, over no link, to a bounded depth.
+   Each directory is opened below the one before. */
 #include "sys/remove.h"
 
 #include <dirent.h>

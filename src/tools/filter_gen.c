@@ -145,7 +145,7 @@ static struct node *refuse(int error)
     return ret(SECCOMP_RET_ERRNO | (uint32_t)error);
 }
 /* Loads the low half of argument `i`, then `next`. The kernel treats the judged arguments as ints, too. */
-static struct node *load(int i, struct node *next)
+static struct node *load_word(int i, struct node *next)
 {
     return intern(OP_LOAD, (uint32_t)offsetof(struct seccomp_data, args) + 8 * (uint32_t)i, next, NULL);
 }
@@ -154,7 +154,7 @@ static struct node *load_high(int i, struct node *next)
 {
     return intern(OP_LOAD, (uint32_t)offsetof(struct seccomp_data, args) + 8 * (uint32_t)i + 4, next, NULL);
 }
-static struct node *mask(uint32_t bits, struct node *next)
+static struct node *mask_word(uint32_t bits, struct node *next)
 {
     return intern(OP_AND, bits, next, NULL);
 }
@@ -194,7 +194,7 @@ static const struct row old_rows[] = {NOTIFIED_X86_64(ROW)};
 /* If `v` begins by loading argument `arg` (and masking it with `bits`), what follows: for a branch that has done so. */
 static struct node *loaded(int arg, struct node *v)
 {
-    return v->op == OP_LOAD && v == load(arg, v->yes) ? v->yes : v;
+    return v->op == OP_LOAD && v == load_word(arg, v->yes) ? v->yes : v;
 }
 static struct node *masked(int arg, uint32_t bits, struct node *v)
 {
@@ -207,13 +207,13 @@ static struct node *condition(int test, int arg, uint32_t bits, uint32_t value, 
 {
     switch (test) {
     case NOTIFIED_TEST_HAS:
-        return load(arg, any_bit(bits, loaded(arg, yes), loaded(arg, no)));
+        return load_word(arg, any_bit(bits, loaded(arg, yes), loaded(arg, no)));
     case NOTIFIED_TEST_LACKS:
-        return load(arg, any_bit(bits, loaded(arg, no), loaded(arg, yes)));
+        return load_word(arg, any_bit(bits, loaded(arg, no), loaded(arg, yes)));
     case NOTIFIED_TEST_IS:
         if (bits == UINT32_MAX)
-            return load(arg, equal(value, loaded(arg, yes), loaded(arg, no)));
-        return load(arg, mask(bits, equal(value, yes, masked(arg, bits, no))));
+            return load_word(arg, equal(value, loaded(arg, yes), loaded(arg, no)));
+        return load_word(arg, mask_word(bits, equal(value, yes, masked(arg, bits, no))));
     default:
         return yes;
     }
@@ -266,12 +266,12 @@ enum {
  */
 static struct node *verdict_mode(int mode_arg, uint32_t bits, struct node *next)
 {
-    return load(mode_arg, any_bit(bits, refuse(EPERM), next));
+    return load_word(mode_arg, any_bit(bits, refuse(EPERM), next));
 }
 
 static struct node *verdict_open(int flags_arg, struct node *next)
 {
-    return load(flags_arg, any_bit(OPEN_CREATES, verdict_mode(flags_arg + 1, SET_ID, next), next));
+    return load_word(flags_arg, any_bit(OPEN_CREATES, verdict_mode(flags_arg + 1, SET_ID, next), next));
 }
 
 /* New namespaces would give the box capabilities, and so mounts under names that the guard does not know. */
@@ -280,7 +280,7 @@ static struct node *verdict_namespaces(uint32_t filter, uint32_t more, struct no
     const uint32_t new_namespaces = 0x7e020000; /* CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID, NET */
     /* The guard refuses it, too, and tells pinfold, who says what would allow it. */
     struct node *no = filter & FILTER_GUARD ? notify() : refuse(EPERM);
-    return filter & FILTER_USERNS ? next : load(0, any_bit(new_namespaces | more, no, next));
+    return filter & FILTER_USERNS ? next : load_word(0, any_bit(new_namespaces | more, no, next));
 }
 
 struct request {
@@ -295,10 +295,10 @@ static struct node *requested(const struct request *list, size_t n, struct node 
 {
     for (size_t from = n; from > 0;) {
         const uint32_t bits = list[from - 1].mask;
-        struct node *other = bits == UINT32_MAX || no->op == OP_RET ? no : load(1, no);
+        struct node *other = bits == UINT32_MAX || no->op == OP_RET ? no : load_word(1, no);
         for (; from > 0 && list[from - 1].mask == bits; from--)
             other = equal(list[from - 1].value, yes, other);
-        no = bits == UINT32_MAX ? other : mask(bits, other);
+        no = bits == UINT32_MAX ? other : mask_word(bits, other);
     }
     return no;
 }
@@ -314,7 +314,7 @@ static struct node *verdict_ioctl(uint32_t filter, struct node *next)
     if (filter & FILTER_DEVICES)
         other = requested(of_files, sizeof of_files / sizeof *of_files, refuse(ENOTTY), next);
     struct node *known = requested(passing, sizeof passing / sizeof *passing, next, other);
-    return load(1, ONE_OF(refuse(EPERM), known, STI, LINUX, CONS, SETD));
+    return load_word(1, ONE_OF(refuse(EPERM), known, STI, LINUX, CONS, SETD));
 }
 
 /*
@@ -325,19 +325,19 @@ static struct node *verdict_ioctl(uint32_t filter, struct node *next)
 static struct node *verdict_core(int resource_arg, struct node *changes, struct node *next)
 {
     enum { CORE = 4 };
-    return load(resource_arg, equal(CORE, changes, next));
+    return load_word(resource_arg, equal(CORE, changes, next));
 }
 
 /* Without a new limit it only reads. */
 static struct node *verdict_prlimit(struct node *next)
 {
     struct node *high = load_high(2, equal(0, next, refuse(0)));
-    return verdict_core(1, load(2, equal(0, high, refuse(0))), next);
+    return verdict_core(1, load_word(2, equal(0, high, refuse(0))), next);
 }
 
 static struct node *verdict_prctl(struct node *next)
 {
-    return load(0, equal(35 /* PR_SET_MM */, refuse(EPERM), next));
+    return load_word(0, equal(35 /* PR_SET_MM */, refuse(EPERM), next));
 }
 
 /* A lease, or a delegation of a directory, delays everybody who opens the file for up to 45 seconds: the guard, the
@@ -345,7 +345,7 @@ static struct node *verdict_prctl(struct node *next)
 static struct node *verdict_fcntl(struct node *next)
 {
     enum { SET_LEASE = 1024, SET_DELEGATION = 1024 + 16 };
-    return load(1, ONE_OF(refuse(EPERM), next, SET_LEASE, SET_DELEGATION));
+    return load_word(1, ONE_OF(refuse(EPERM), next, SET_LEASE, SET_DELEGATION));
 }
 
 static struct node *verdict_personality(struct node *next)
@@ -353,7 +353,7 @@ static struct node *verdict_personality(struct node *next)
     /* PER_LINUX32, UNAME26 and ADDR_NO_RANDOMIZE (debuggers) in any combination; all ones only queries. Others make
        mappings executable or map page zero. */
     struct node *harmless = any_bit(~(0x8u | 0x20000u | 0x40000u), refuse(EPERM), next);
-    return load(0, equal(UINT32_MAX, next, harmless));
+    return load_word(0, equal(UINT32_MAX, next, harmless));
 }
 
 /* A kind of socket that the box does not have; the guard refuses it with the same errno (guard/calls/monitor.c). */
@@ -366,19 +366,19 @@ static struct node *verdict_socket(uint32_t filter, struct node *next)
 {
     enum { UNIX = 1, INET = 2, INET6 = 10, NETLINK = 16, STREAM = 1, DGRAM = 2, TYPE_MASK = 15 };
     enum { ICMP = 1, TCP = 6, UDP = 17, ICMPV6 = 58 };
-    struct node *protocol = load(2, ONE_OF(next, refuse(EPROTONOSUPPORT), 0, ICMP, TCP, UDP, ICMPV6));
+    struct node *protocol = load_word(2, ONE_OF(next, refuse(EPROTONOSUPPORT), 0, ICMP, TCP, UDP, ICMPV6));
     /* SOCK_RAW; and SOCK_PACKET (10), which would be a packet socket. */
-    struct node *inet = load(1, mask(TYPE_MASK, ONE_OF(protocol, no_socket(filter, EPERM), STREAM, DGRAM)));
-    struct node *route = load(2, equal(0, next, refuse(EPROTONOSUPPORT)));
+    struct node *inet = load_word(1, mask_word(TYPE_MASK, ONE_OF(protocol, no_socket(filter, EPERM), STREAM, DGRAM)));
+    struct node *route = load_word(2, equal(0, next, refuse(EPROTONOSUPPORT)));
     struct node *family = equal(NETLINK, route, no_socket(filter, EAFNOSUPPORT));
     if (!(filter & FILTER_NO_INET))
         family = ONE_OF(inet, family, INET, INET6);
-    return load(0, equal(UNIX, next, family));
+    return load_word(0, equal(UNIX, next, family));
 }
 
 static struct node *verdict_socketpair(struct node *next)
 {
-    return load(0, equal(1 /* AF_UNIX: no other family makes pairs, but TIPC */, next, refuse(EOPNOTSUPP)));
+    return load_word(0, equal(1 /* AF_UNIX: no other family makes pairs, but TIPC */, next, refuse(EOPNOTSUPP)));
 }
 
 static struct node *judged(const char *name, uint32_t filter)

@@ -1,4 +1,7 @@
-/* A dialogue at the terminal: shows a question, reads keys and restores the terminal's settings. */
+/*
+ * A dialogue at the terminal: shows a question, reads keys and restores the terminal's settings. Several pinfolds may
+ * share a terminal: one asks at a time, and only in the foreground.
+ */
 #include "user/dialogue.h"
 
 #include <errno.h>
@@ -86,13 +89,13 @@ static void give_turn(struct dialogue *d)
     d->has_turn = false;
 }
 
-static void show(const struct dialogue *d, const char *text)
+static void show_text(const struct dialogue *d, const char *text)
 {
     if (dialogue_in_foreground(d)) /* otherwise another program has the terminal */
         (void)!write(d->fd, text, strlen(text));
 }
 
-static const char *newline(const struct dialogue *d)
+static const char *end_line(const struct dialogue *d)
 {
     return d->raw ? "\r\n" : "\n";
 }
@@ -106,10 +109,10 @@ bool dialogue_begin(struct dialogue *d, const char *text, uint64_t now)
     d->open = false;
     d->n = 0;
     d->opens_at = now + OPENS_AFTER_US;
-    show(d, clean);
-    show(d, newline(d));
-    show(d, text);
-    show(d, newline(d));
+    show_text(d, clean);
+    show_text(d, end_line(d));
+    show_text(d, text);
+    show_text(d, end_line(d));
     return true;
 }
 
@@ -119,14 +122,14 @@ void dialogue_due(struct dialogue *d, uint64_t now)
         return;
     d->open = true;
     (void)tcflush(d->fd, TCIFLUSH);
-    show(d, d->again);
+    show_text(d, d->again);
 }
 
 void dialogue_end(struct dialogue *d, const char *words)
 {
     if (words)
-        show(d, words);
-    show(d, newline(d));
+        show_text(d, words);
+    show_text(d, end_line(d));
     d->shown = d->open = false;
     d->n = 0;
     d->opens_at = 0;
@@ -134,33 +137,33 @@ void dialogue_end(struct dialogue *d, const char *words)
     give_turn(d);
 }
 
-static int take_line(struct dialogue *d)
+static int read_typed_line(struct dialogue *d)
 {
     char c = d->n == 1 ? d->line[0] : 0;
     d->n = 0;
     if (c && strchr(d->choices, c))
         return c;
-    show(d, d->again);
+    show_text(d, d->again);
     return DIALOGUE_NOTHING;
 }
 
-static int type(struct dialogue *d, char c)
+static int type_key(struct dialogue *d, char c)
 {
     if (c == '\r' || c == '\n') {
         if (d->raw)
-            show(d, "\r\n");
-        return take_line(d);
+            show_text(d, "\r\n");
+        return read_typed_line(d);
     }
     if (c == 3 && d->raw)
         return DIALOGUE_INTERRUPT;
     if (c == 127 || c == 8) {
         if (d->n && d->raw)
-            show(d, "\b \b");
+            show_text(d, "\b \b");
         d->n -= d->n > 0;
     } else if (d->n < sizeof d->line) {
         d->line[d->n++] = c;
         if (d->raw && c > 0x20 && c < 0x7f) /* in line mode the terminal echoes */
-            show(d, (const char[]){c, 0});
+            show_text(d, (const char[]){c, 0});
     }
     return DIALOGUE_NOTHING;
 }
@@ -175,6 +178,6 @@ int dialogue_read(struct dialogue *d)
     if (n == 0) /* Ctrl-D */
         return DIALOGUE_ENDED;
     for (ssize_t i = 0; i < n && answer == DIALOGUE_NOTHING; i++)
-        answer = type(d, in[i]);
+        answer = type_key(d, in[i]);
     return answer;
 }

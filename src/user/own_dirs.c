@@ -1,4 +1,7 @@
-/* Makes the directories in which pinfold keeps things, but never a home directory, and as root none in another user's home. */
+/*
+ * Makes the directories in which pinfold keeps things, but never a home directory, and as root none in another user's
+ * home. sudo keeps HOME on some systems: root's files would be in the way there.
+ */
 #include "user/own_dirs.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* The umask of the caller, and the one that pinfold has for itself. */
+/*
+ * The umask of the caller, and the one that pinfold has for itself. Files of pinfold's own are always private; the
+ * command gets the caller's.
+ */
 #include "user/umask.h"
 
 #include <sys/stat.h>

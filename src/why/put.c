@@ -1,4 +1,7 @@
-/* The parts of an answer. */
+/*
+ * The parts of an answer: the rule, where it is written, what decides. All other files of this folder fill them in by
+ * these functions.
+ */
 #include "why/parts.h"
 
 int why_memory(struct why_question *q)

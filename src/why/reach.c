@@ -1,4 +1,7 @@
-/* Connections, Unix sockets and signals: by the rules that the egress proxy, the guard and the namespaces apply. */
+/*
+ * Connections, Unix sockets and signals: by the rules that the egress proxy, the guard and the namespaces apply. It
+ * asks the functions that they ask, and opens nothing.
+ */
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,7 +14,7 @@
 #include "why/parts.h"
 
 /* The policy's host rules in order, sets expanded, as the egress proxy gets them. */
-static int host_rules(struct why_question *q, struct host_rule **ret, size_t *ret_n)
+static int policy_host_rules(struct why_question *q, struct host_rule **ret, size_t *ret_n)
 {
     const struct policy *p = q->plan->policy;
     size_t n = 0, at = 0;
@@ -115,7 +118,7 @@ static int by_rules(struct why_question *q, const struct host *h, uint16_t port)
     const struct policy *p = q->plan->policy;
     struct host_rule *rules = NULL;
     size_t n = 0, rule = SIZE_MAX;
-    int r = host_rules(q, &rules, &n);
+    int r = policy_host_rules(q, &rules, &n);
     if (r < 0)
         return r;
     enum host_decision d = host_judge(rules, n, h, port, &rule);

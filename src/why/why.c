@@ -1,4 +1,7 @@
-/* The question: its words, the guard's rules of the plan, and the answer's parts. */
+/*
+ * The question: its words, the guard's rules of the plan, and the answer's parts. files.c answers about paths,
+ * reach.c about everything else.
+ */
 #include "why/why.h"
 
 #include "why/parts.h"

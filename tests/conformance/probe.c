@@ -1,4 +1,7 @@
-/* What the conformance table does inside a box beyond what a shell can: runs on any image, linked statically. */
+/*
+ * What the conformance table does inside a box beyond what a shell can: runs on any image, linked statically. Each
+ * word is one attempt; it prints what came of it.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>

@@ -1,4 +1,7 @@
-/* Runs one command in a default box made from a hand-written plan: `box [-g] [-t] [-n] [-v] [-w DIR] -- COMMAND...` */
+/*
+ * Runs one command in a default box made from a hand-written plan: `box [-g] [-t] [-n] [-v] [-w DIR] -- COMMAND...`
+ * It shows that the builder needs no policy, and what a start costs without one.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

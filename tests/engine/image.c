@@ -1,3 +1,7 @@
+/*
+ * Plan images written by hand, step by step, and boxes run from them. For tests of the native engine alone: no policy
+ * and no planner comes between.
+ */
 #include "image.h"
 
 #include <fcntl.h>

@@ -1,4 +1,7 @@
-/* Attacks on files: names, contents, attributes, descriptors. */
+/*
+ * Attacks on files: names, contents, attributes, descriptors. Each operation returns 0 when it got through, or -errno
+ * (attack.h).
+ */
 #include "attack.h"
 #include <dirent.h>
 #include <linux/fs.h>

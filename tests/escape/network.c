@@ -1,4 +1,7 @@
-/* Attacks through sockets and other ways of talking to the host's processes. */
+/*
+ * Attacks through sockets and other ways of talking to the host's processes. Each operation returns 0 when it got
+ * through, or -errno (attack.h).
+ */
 #include "attack.h"
 #include <arpa/inet.h>
 #include <mqueue.h>

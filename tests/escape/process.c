@@ -1,4 +1,7 @@
-/* Attacks on processes: other people's, pid 1, pinfold's own; and staying alive. */
+/*
+ * Attacks on processes: other people's, pid 1, pinfold's own; and staying alive. Each operation returns 0 when it got
+ * through, or -errno (attack.h).
+ */
 #include "attack.h"
 #include <dirent.h>
 #include <sched.h>

@@ -1,4 +1,6 @@
-/* Attacks on what there is only so much of. */
+/*
+ * Attacks on what there is only so much of. Each operation returns 0 when it got through, or -errno (attack.h).
+ */
 #include "attack.h"
 #include <sys/mman.h>
 #include <sys/resource.h>

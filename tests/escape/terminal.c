@@ -1,4 +1,6 @@
-/* Attacks through terminals. */
+/*
+ * Attacks through terminals. Each operation returns 0 when it got through, or -errno (attack.h).
+ */
 #include "attack.h"
 #include <sys/ioctl.h>
 #include <termios.h>

@@ -1,4 +1,7 @@
-/* Settings of other sandboxes (the first byte says whose): what is read prints as a policy of ours that reads as equal. */
+/*
+ * Settings of other sandboxes; the first byte says whose. What is read prints as a policy of ours that reads as
+ * equal.
+ */
 #include "fuzz.h"
 #include "policy/build.h"
 

@@ -1,4 +1,6 @@
-/* Hosts and rules: what the C library reads as an address is never a name, and canonical forms stay what they are. */
+/*
+ * Hosts and rules. What the C library reads as an address is never a name, and canonical forms stay what they are.
+ */
 #include <arpa/inet.h>
 
 #include "fuzz.h"

@@ -20,6 +20,8 @@ static void check_match(struct str pattern, struct str name)
 {
     bool exact = glob_match(pattern, name, GLOB_EXACT), any = glob_match(pattern, name, GLOB_ANY_CASE);
     MUST(any || !exact);
+    MUST(!exact || glob_match(pattern, name, GLOB_LINE));
+    MUST(glob_wrong(pattern) || !glob_wrong_line(pattern));
     MUST(name_fits(pattern, true, name) == any);
     if (!is_short(pattern) || !is_short(name))
         return;

@@ -1,4 +1,7 @@
-/* Messages of the client library: the first byte says which, the rest is one; and the values that lie in some of them. */
+/*
+ * Messages of the client library: the first byte says which, the rest is one; and the values that lie in some of
+ * them. No bytes may lead a reader out of the message.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,7 @@
-/* Path translation: the first bytes are the table, what follows the byte 0xff is the path. */
+/*
+ * Path translation: the first bytes are the table, what follows the byte 0xff is the path. There and back is the same
+ * path.
+ */
 #include <string.h>
 #include "fuzz.h"
 #include "protocol/paths.h"

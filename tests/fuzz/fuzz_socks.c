@@ -1,4 +1,7 @@
-/* SOCKS 4, 4a and 5: a request is taken whole or not at all, and its host is in canonical form. */
+/*
+ * SOCKS 4, 4a and 5, as the first bytes of a connection. A request is taken whole or not at all, and its host is in
+ * canonical form.
+ */
 #include "egress/protocols/proto.h"
 #include "fuzz.h"
 

@@ -1,4 +1,6 @@
-/* TLS ClientHellos: the name found does not depend on how the bytes were cut into pieces or records. */
+/*
+ * TLS ClientHellos, cut anywhere. The name found does not depend on how the bytes were cut into pieces or records.
+ */
 #include "egress/protocols/proto.h"
 #include "fuzz.h"
 

@@ -1,4 +1,6 @@
-/* Units, addresses, domains, patterns: against the C library where it knows the same, and against themselves. */
+/*
+ * Units, addresses, domains, patterns. Against the C library where it knows the same, and against themselves.
+ */
 #include <arpa/inet.h>
 #include <fnmatch.h>
 

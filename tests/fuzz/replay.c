@@ -1,4 +1,6 @@
-/* Runs a fuzz target over every file of the directories given: what was found once is looked at in every test run. */
+/*
+ * Runs a fuzz target over every file of the directories given. What was found once is looked at in every test run.
+ */
 #include <dirent.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /*
- * The guard as part of a box: sockets, calls that wait, signals, threads, modes, reports, and its own end.
+ * The guard as part of a box: sockets, calls that wait, signals, threads, modes, reports, and its own end. harness.c
+ * makes the box; what the guard judges is in the other files of this folder.
  */
 #include "guard/guard.h"
 #include "harness.h"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Structures and names of libpinfold: the latter are said five times, and all agree: abi.py BUILD_FOLDER
+"""Names of libpinfold are said five times, and all agree: abi.py BUILD_FOLDER
 
-A structure whose first field is its size only grows at its end: a field elsewhere moves those behind it under programs that are
-compiled already. tests/lint/structures has their fields. And names: what the built library exports, what pinfold.h declares, pinfold.map, the static archive, and debian/libpinfold0.symbols, which
-also knows since which version a name is there. A name that leaves or joins the interface is thus a line that somebody writes.
+What the built library exports, what pinfold.h declares, pinfold.map, the static archive, and debian/libpinfold0.symbols, which also
+knows since which version a name is there. A name that leaves or joins the interface is thus a line that somebody writes. What is
+behind the names (types, values, places of fields): interface.py.
 """
 import glob
 import os
@@ -33,28 +33,6 @@ def newest(build, name):
     return max(found, key=os.path.getmtime)
 
 
-def structures():
-    """(name, fields) of those in the header that begin with a size."""
-    header = re.sub(r"/\*.*?\*/", "", text("include/pinfold.h"), flags=re.S)
-    for name, body in re.findall(r"^struct (pinfold_\w+) \{\n(.*?)^\};", header, re.M | re.S):
-        said = [re.search(r"\(\*(\w+)\)\(", one) or re.search(r"(\w+)\s*(?:\[[^\]]*\])?$", one.strip()) for part in body.split(";") for one in (part.split(",") if "(" not in part else [part]) if one.strip()]
-        fields = [one.group(1) for one in said]
-        if fields[0] == "size":
-            yield name, fields
-
-
-def moved():
-    known = {line.split()[0]: line.split()[1:] for line in text("tests/lint/structures").splitlines() if line and not line.startswith("#")}
-    found = dict(structures())
-    for name, fields in known.items():
-        now = found.get(name, [])
-        if now[:len(fields)] != fields:
-            yield f"include/pinfold.h: struct {name}: its fields do not begin with those of tests/lint/structures: {' '.join(fields)}"
-    for name, fields in found.items():
-        if name not in known or len(fields) > len(known[name]):
-            yield f"tests/lint/structures: add new fields at the end of the line: {name} {' '.join(fields)}"
-
-
 def main():
     build = sys.argv[1]
     maps = glob.glob(os.path.join(TOP, "src/**/pinfold.map"), recursive=True)
@@ -78,7 +56,6 @@ def main():
     wrong = [f"{name}: is not in {place}" for place, names in said.items() for name in sorted(every - names)]
     if version != {one for _, one, _ in symbols}:
         wrong.append(f"versions of symbols: {sorted(version)} in the library, {sorted({one for _, one, _ in symbols})} in debian/libpinfold0.symbols")
-    wrong += moved()
     print("\n".join(wrong))
     return 1 if wrong else 0
 

@@ -26,7 +26,7 @@ MAY = {
     "gpg": "ssh/filter.h ssh/clients.h sys base",
     "supervisor": "backends survey egress ssh gpg plan policy match protocol user sys base",
     "why": "judge git plan policy match protocol base",
-    "agents": "policy protocol user sys base",
+    "agents": "policy match protocol user sys base",
     "sessiond": "supervisor backends plan policy protocol sys base",
     "run": "agents layer why supervisor backends survey ssh gpg plan policy match protocol user sys base pinfold.h",
     "session": "run sessiond supervisor backends survey plan policy protocol user sys base pinfold.h",
@@ -38,9 +38,9 @@ MAY = {
     "bwrap": "sys base",
     "mcp": "match user sys base pinfold.h",
     "project": "git protocol user sys base pinfold.h",
-    "learn": "base pinfold.h",
+    "learn": "match base pinfold.h",
     "srt": "policy base pinfold.h",
-    "hook": "project base pinfold.h",
+    "hook": "project match base pinfold.h",
     "cli": "mcp/mcp.h client/entry.h hook/hook.h srt/srt.h project learn user/dialogue.h user/umask.h base pinfold.h",  # the first four: main() hands over to them
     "tools": "runtime policy match protocol sys base",  # run while pinfold is built, or part of builds for tests alone
 }
@@ -130,4 +130,5 @@ def cycles(graph):
     return found
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

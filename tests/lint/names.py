@@ -4,6 +4,8 @@
 The sources of a target are compiled as one text (meson.build, `whole`), so a function, variable, type, enumerator or macro
 that one of them defines for itself may stand in no other. A macro that its file undefines again counts for nothing.
 Nor do two of its files have one name. And a structure's name means one thing in the whole of src/, headers included.
+Folders of which one may include the other are neighbours: who reads one has the other open. A function that both have for
+themselves needs two names, or is in tests/lint/one-meaning, which says what it means in all of them; two of one text are one.
 """
 import collections
 import json
@@ -11,6 +13,10 @@ import os
 import re
 import sys
 
+import includes
+
+ONE_MEANING = "tests/lint/one-meaning"
+HELPER = re.compile(r"^static (?:inline |_Noreturn )*[\w ]+?[ *]+(\w+)\(([^;{]*)\)\s*\n\{\n(.*?)\n\}\n", re.M | re.S)
 # Targets whose sources are compiled one by one.
 APART = set()
 
@@ -92,6 +98,39 @@ def types(src):
     return wrong
 
 
+def neighbours(a, b):
+    return a != b and (b in includes.MAY.get(a, "").split() or a in includes.MAY.get(b, "").split())
+
+
+def helpers(top):
+    """Functions of one name in neighbouring folders that nothing says the meaning of; and of one text."""
+    where, wrong, used = collections.defaultdict(list), set(), set()
+    with open(os.path.join(top, ONE_MEANING), encoding="utf-8") as text:
+        said = [line.split(None, 1) for line in text.read().splitlines() if line and line[0] != "#"]
+    for at, _, files in os.walk(os.path.join(top, "src")):
+        for name in sorted(files):
+            path = os.path.relpath(os.path.join(at, name), top)
+            if name.endswith(".c"):
+                with open(os.path.join(top, path), encoding="utf-8") as text:
+                    for helper, arguments, body in HELPER.findall(NOISE.sub(lambda m: m.group(0) if m.group(0)[0] in "\"'" else " ", text.read())):
+                        where[helper].append((path, " ".join(arguments.split()), " ".join(body.split())))
+    if len(where) < 3000:
+        wrong.add(f"src: only {len(where)} functions of files' own were found: this test reads them wrongly")
+    for helper, found in where.items():
+        for i, (path, arguments, body) in enumerate(found):
+            for other, its_arguments, its_body in found[:i]:
+                if not neighbours(path.split("/")[1], other.split("/")[1]):
+                    continue
+                if (arguments, body) == (its_arguments, its_body):
+                    wrong.add(f"{path}: {helper}() stands in {other} word by word: have one, in a header of a folder that both may include")
+                means = [pattern for pattern, _ in said if re.fullmatch(pattern.replace("*", r"\w+"), helper)]
+                used.update(means)
+                if not means:
+                    wrong.add(f"{path}: {helper}() stands in {other}, too, whose folder is a neighbour's: rename one, or say in {ONE_MEANING} what it means in both")
+    wrong |= {f"{ONE_MEANING}: {pattern} is not in two neighbouring folders any more: remove its line" for pattern, _ in said if pattern not in used}
+    return wrong
+
+
 def main():
     targets = collections.defaultdict(set)
     for build in sys.argv[1:]:
@@ -104,7 +143,8 @@ def main():
     if not targets:
         print(f"no targets in {' '.join(sys.argv[1:])}: not set up?")
         return 1
-    known, wrong = {}, types(os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "src"))
+    top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    known, wrong = {}, types(os.path.join(top, "src")) | helpers(top)
     for target, sources in targets.items():
         where, files = {}, {}
         for source in sorted(sources):

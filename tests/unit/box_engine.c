@@ -1,3 +1,7 @@
+/*
+ * An engine for tests: a builder, a pid 1 and a command by fork and exec alone, without any confinement. It speaks
+ * the frames of protocol/control.h, and misbehaves on request (box_engine.h).
+ */
 #include "box_engine.h"
 
 #include <errno.h>

@@ -1,8 +1,11 @@
-/* Unit tests of base/: slices, buffers with ceilings, arenas, errors, JSON. */
+/*
+ * base/: slices, buffers with ceilings, arenas, errors, JSON. Each at its ceiling and one beyond.
+ */
 #include "unit.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/json.h"
 
 static void distance_counts_edits_and_swaps(void **state)
@@ -364,9 +367,40 @@ static void values_are_checked(void **state)
     assert_null(values_whole(&deep));
 }
 
+static void texts_in_lists(void **state)
+{
+    static const char *const list[] = {"one", "two", NULL};
+    const char *texts[] = {"b", "a\xff", "a", ""};
+    (void)state;
+    assert_true(same_as_one("two", list) && !same_as_one("tw", list) && !same_as_one(NULL, list));
+    assert_false(same_as_one("one", NULL));
+    qsort(texts, 4, sizeof *texts, text_order);
+    assert_string_equal(texts[0], "");
+    assert_string_equal(texts[2], "a\xff");
+    assert_string_equal(texts[3], "b");
+    for (int c = 0; c < 256; c++) {
+        const char *digits = "0123456789abcdef0123456789ABCDEF", *at = c ? strchr(digits, c) : NULL;
+        assert_int_equal(hex_digit((char)c), at ? (at - digits) % 16 : -1);
+    }
+}
+
+/* The same wherever it is made: names of files are of it. */
+static void hashes_stay(void **state)
+{
+    uint64_t h[2];
+    (void)state;
+    assert_int_equal(hash32(HASH32, "foobar", 6), 0xbf9cf968);
+    assert_true(hash64(HASH64, "foobar", 6) == 0x85944171f73967e8u);
+    assert_true(hash64(hash64(HASH64, "foo", 3), "bar", 3) == hash64(HASH64, "foobar", 6));
+    hash128("/home/u", 7, h);
+    assert_true(h[0] == 0x840b69ea7b2b135du && h[1] == 0x5db6c5fef4668906u);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_in_lists),
+        cmocka_unit_test(hashes_stay),
         cmocka_unit_test(values_are_the_json),
         cmocka_unit_test(values_are_checked),
         cmocka_unit_test(distance_counts_edits_and_swaps),

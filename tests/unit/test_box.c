@@ -1,4 +1,7 @@
-/* Unit tests of box/: every ending, streams, closed descriptors, limits that need no privilege, the result in words. */
+/*
+ * supervisor/: every ending, streams, closed descriptors, limits that need no privilege, the result in words. With an
+ * engine of the test's own (box_engine.c), so that no box is needed.
+ */
 #include "unit.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Unit tests of the audit log: whole lines of bounded size from many writers, rotation, following. */
+/*
+ * The audit log: whole lines of bounded size from many writers, rotation, following. Writers are processes, as they
+ * are outside.
+ */
 #include "unit.h"
 
 #include <fcntl.h>

@@ -1,4 +1,7 @@
-/* Lines of the control connection, and the rules that change. */
+/*
+ * Lines of the control connection, and the rules that change. What a line says and what it answers, also to lines
+ * that are none.
+ */
 #include <stdio.h>
 
 #include "unit.h"

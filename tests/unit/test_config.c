@@ -1,4 +1,6 @@
-/* Unit tests of settings files of agents: which texts of MCP servers are found, and what is left as it stands. */
+/*
+ * Settings files of agents: which texts of MCP servers are found. What is left as it stands is compared byte by byte.
+ */
 #include "unit.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Parts of a connection that need no connection: addresses from and to the kernel, bytes that are kept. */
+/*
+ * Parts of a connection that need no connection: addresses from and to the kernel, bytes that are kept. The rest is
+ * tests/egress.
+ */
 #include "unit.h"
 #include <netinet/in.h>
 #include "egress/parts.h"

@@ -1,4 +1,6 @@
-/* The first bytes of strangers: HTTP heads, SOCKS, ClientHellos, DNS; whole, cut anywhere, and malformed. */
+/*
+ * The first bytes of strangers: HTTP heads, SOCKS, ClientHellos, DNS. Whole, cut anywhere, and malformed.
+ */
 #include "unit.h"
 #include "egress/egress.h"
 #include "egress/protocols/proto.h"

@@ -1,4 +1,7 @@
-/* git/gitindex.c on indexes that git wrote (the fuzz corpus), and on those that name what git would not. */
+/*
+ * git/gitindex.c on indexes that git wrote (the fuzz corpus), and on those that name what git would not. A refusal
+ * says what is wrong.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,6 @@
-/* git/gitpush.c: commands of a push as bytes; project/name.c: names of branches. */
+/*
+ * git/gitpush.c: commands of a push as bytes. And project/name.c: names of branches.
+ */
 #include "unit.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
-/* Each command of gpg's: which pass, what they become, and what is refused. */
+/*
+ * The filter of the gpg-agent: each command of gpg's. Which pass, what they become, and what is refused.
+ */
 #include "gpg/assuan.h"
 #include "unit.h"
 

@@ -1,4 +1,6 @@
-/* git/gitconfig.c: git's syntax, and which changes pass. */
+/*
+ * git/gitconfig.c: git's syntax, and which changes pass. What git would run or read because of a key is refused.
+ */
 #include "unit.h"
 #include "git/gitconfig.h"
 

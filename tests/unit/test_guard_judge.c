@@ -1,4 +1,7 @@
-/* judge/: what rules say about names, and what names mean in a repository. */
+/*
+ * judge/: what rules say about names, and what names mean in a repository. judge/ is pure, so each rule is tried on
+ * each kind of name without a box.
+ */
 #include "unit.h"
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,6 @@
-/* Hosts in canonical form, rules, classes of addresses: every odd spelling that has fooled a filter before. */
+/*
+ * Hosts in canonical form, rules, classes of addresses. With every odd spelling that has fooled a filter before.
+ */
 #include <stdio.h>
 
 #include "unit.h"

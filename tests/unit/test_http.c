@@ -1,4 +1,6 @@
-/* backends/container/http.h against a server of this test's own: what is answered, cut short, late, or no HTTP. */
+/*
+ * backends/container/http.h against a server of this test's own. What is answered, cut short, late, or no HTTP.
+ */
 #include "unit.h"
 
 #include <signal.h>

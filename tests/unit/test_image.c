@@ -1,4 +1,7 @@
-/* What images are judged by, without an engine: rules of sudo, and a project's Dockerfile. */
+/*
+ * What images are judged by, without an engine: rules of sudo, and a project's Dockerfile. Real images are in
+ * tests/docker/images.sh.
+ */
 #include "unit.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
-/* src/match: what patterns, addresses, ports and paths mean, one by one and against a slow reference. */
+/*
+ * match/: what patterns, addresses, ports and paths mean. One by one, and against a slow reference.
+ */
 #include "unit.h"
 
 #include <errno.h>
@@ -93,6 +95,28 @@ static void patterns_mean_one_thing(void **state)
             glob_match(pattern, name, GLOB_ANY_CASE) != MEANINGS[i].any_case)
             fail_msg("'%s' on '%s'", pattern.p, name.p);
     }
+}
+
+/* A line is no name: '/' is a character as others. */
+static void patterns_of_lines(void **state)
+{
+    static const struct {
+        const char *pattern, *line;
+        bool fits;
+    } lines[] = {{"*", "files.rw: ~/a/b", true}, {"files.*: *secret*", "files.ro: /x/secret/y", true},
+                 {"a?b", "a/b", true},           {"a[!x]b", "a/b", true},
+                 {"a[+-9]b", "a/b", true},       {"a[/]b", "a/b", true},
+                 {"~/x/*", "~/x/y/z", true},     {"~/x/*", "~/y", false},
+                 {"a/b", "a/B", false},          {"net.allow: *.x:*", "net.allow: a.b.x:443", true},
+                 {"~/a\\[b]", "~/a[b]", true},   {"a*", "", false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct str pattern = str_of(lines[i].pattern), line = str_of(lines[i].line);
+        if (glob_wrong_line(pattern) || glob_match(pattern, line, GLOB_LINE) != lines[i].fits)
+            fail_msg("'%s' on '%s'", pattern.p, line.p);
+    }
+    assert_non_null(glob_wrong_line(STR("a[/")));
+    assert_false(glob_match(STR("a[/"), STR("a[/"), GLOB_LINE));
 }
 
 static void what_is_no_pattern_says_why(void **state)
@@ -552,6 +576,7 @@ int main(void)
                                        cmocka_unit_test(sockets_are_lines_of_words),
                                        cmocka_unit_test(paths_of_processes_have_numbers),
                                        cmocka_unit_test(patterns_mean_one_thing),
+                                       cmocka_unit_test(patterns_of_lines),
                                        cmocka_unit_test(what_is_no_pattern_says_why),
                                        cmocka_unit_test(what_is_literal_stays_so),
                                        cmocka_unit_test(patterns_match_as_the_reference_does),

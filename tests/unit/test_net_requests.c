@@ -1,4 +1,7 @@
-/* The requests that tools/net_gen.c makes: whole messages, as many acknowledgements as are waited for, and what they ask for. */
+/*
+ * The requests that tools/net_gen.c makes: whole messages, as many acknowledgements as are waited for. And what they
+ * ask for.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

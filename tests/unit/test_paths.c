@@ -1,4 +1,6 @@
-/* protocol/paths.c: names of the host and of the box. */
+/*
+ * protocol/paths.c: names of the host and of the box. Mounts in mounts, and what has no name on the other side.
+ */
 #include "unit.h"
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,7 @@
-/* The parts of plan/ apart from whole plans (those are golden): paths, sorting, the image and its check, digests. */
+/*
+ * The parts of plan/ apart from whole plans: paths, sorting, the image and its check, digests. Whole plans are golden
+ * (test_plan_golden.c).
+ */
 #include "unit.h"
 
 #include <time.h>

@@ -1,4 +1,6 @@
-/* Settings of other sandboxes: each means the same as a text of ours, and what it cannot mean is named. */
+/*
+ * Settings of other sandboxes. Each means the same as a text of ours, and what it cannot mean is named.
+ */
 #include "policy_help.h"
 
 struct foreign_case {

@@ -1,4 +1,6 @@
-/* Layers: who wins, what adds up, what pinfold keeps for itself, and how profiles stand below everything. */
+/*
+ * Layers of policies: who wins, what adds up, what pinfold keeps for itself. And how profiles stand below everything.
+ */
 #include "policy_help.h"
 
 static struct policy *layered(const struct layer_said *said, const char *const *flags)

@@ -1,4 +1,6 @@
-/* Our own handwriting: what is printed is read back as an equal policy, whatever was said; schema and canonical text. */
+/*
+ * Our own handwriting: what is printed is read back as an equal policy, whatever was said. And the schema.
+ */
 #include "policy_help.h"
 
 static struct policy *read_back(const struct policy *p, bool origins)

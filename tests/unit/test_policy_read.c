@@ -1,4 +1,6 @@
-/* Reading policies: each mistake with its sentence and place, and what is taken as it should be. */
+/*
+ * Reading policies: each mistake with its sentence and place. And what is taken as it should be.
+ */
 #include "policy_help.h"
 
 static const struct {

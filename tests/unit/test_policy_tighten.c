@@ -1,4 +1,6 @@
-/* An untrusted project: what it may say, what it may not, and that nothing it says ever gives the box more. */
+/*
+ * An untrusted project: what it may say, and what it may not. Nothing it says ever gives the box more.
+ */
 #include "policy_help.h"
 #include "policy/path.h"
 

@@ -1,4 +1,6 @@
-/* Units, forms of network rules, and the small judges: what they take, and what they refuse. */
+/*
+ * Units, forms of network rules, and the small judges. What they take, and what they refuse.
+ */
 #include "policy_help.h"
 #include "policy/domain.h"
 #include "policy/path.h"

@@ -1,4 +1,6 @@
-/* The caller's own proxy: what his variables say, and what is said to the proxy. */
+/*
+ * The caller's own proxy. What the variables of the environment say, and what is said to the proxy.
+ */
 #include <errno.h>
 #include <stdio.h>
 

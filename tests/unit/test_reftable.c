@@ -1,4 +1,6 @@
-/* git/reftable.c on tables that git wrote (the fuzz corpus), and on what a box can make of them. */
+/*
+ * git/reftable.c on tables that git wrote (the fuzz corpus). And on what a box can make of them.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* Where a client of a session daemon is (sessiond/peer.c). */
+/*
+ * Where a client of a session daemon is (sessiond/peer.c): by its PID namespace. With processes in namespaces that
+ * the test makes.
+ */
 #include "unit.h"
 
 #include <signal.h>

@@ -1,4 +1,7 @@
-/* base/short.c against the C library: every length and alignment that matters, at the very end of a page, overlapping. */
+/*
+ * base/short.c against the C library. Every length and alignment that matters, at the very end of a page,
+ * overlapping.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

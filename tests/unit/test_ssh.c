@@ -1,4 +1,6 @@
-/* The filter of the ssh-agent: what requests it understands, what it decides, and what known_hosts says. */
+/*
+ * The filter of the ssh-agent: what requests it understands, and what it decides. And what known_hosts says.
+ */
 #include <stdio.h>
 
 #include "ssh/decide.h"

@@ -1,4 +1,7 @@
-/* The survey against a real directory tree of its own making. */
+/*
+ * The survey against a real directory tree of its own making. What it says of each path is compared with what was
+ * made.
+ */
 #include "unit.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
-/* plan/windows.h: every spelling of a path, and every one that is refused. */
+/*
+ * plan/windows.h: every spelling of a path. And every one that is refused.
+ */
 #include "unit.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
-/* The memory of what boxes could write, and which links count for that. */
+/*
+ * The memory of what boxes could write. And which links count for that.
+ */
 #include "unit.h"
 
 #include <errno.h>

@@ -56,7 +56,8 @@ static int name_runtime(const struct start_request *ask, int r, struct err *e)
     return err_hint(e, r, "its OCI runtime does not work here: choose another with --runtime runc, or --runtime crun");
 }
 
-static int start(const struct engine *engine, const struct start_request *ask, struct started *ret, struct err *e)
+static int start_container(const struct engine *engine, const struct start_request *ask, struct started *ret,
+                           struct err *e)
 {
     auto_arena struct arena *mem = arena_new(4u << 20);
     struct owner owner = {0};
@@ -81,12 +82,12 @@ static int start(const struct engine *engine, const struct start_request *ask, s
 
 static int docker_start(const struct start_request *ask, struct started *ret, struct err *e)
 {
-    return start(&engine_docker, ask, ret, e);
+    return start_container(&engine_docker, ask, ret, e);
 }
 
 static int podman_start(const struct start_request *ask, struct started *ret, struct err *e)
 {
-    return start(&engine_podman, ask, ret, e);
+    return start_container(&engine_podman, ask, ret, e);
 }
 
 const struct engine engine_docker = {.name = "docker",

@@ -80,7 +80,7 @@ int container_json(struct arena *mem, const char *name, const struct buf *b, str
                 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read %s", name);
 }
 
-static const char *text_of(struct arena *mem, const struct node *map, const char *key)
+static const char *text_of_member(struct arena *mem, const struct node *map, const char *key)
 {
     const struct node *n = map && map->kind == NODE_MAP ? node_get(map, key) : NULL;
     return n && n->kind == NODE_SCALAR && !node_is_null(n) ? arena_str(mem, n->text) : NULL;
@@ -105,7 +105,7 @@ static const char *current_context(struct arena *mem)
         return said;
     if (!path || read_small(path, &b) < 0 || container_json(mem, path, &b, &root, &ignored) < 0)
         return NULL;
-    return text_of(mem, &root, "currentContext");
+    return text_of_member(mem, &root, "currentContext");
 }
 
 static int context_host(struct arena *mem, const char *context, const char **ret, struct err *e)
@@ -119,7 +119,7 @@ static int context_host(struct arena *mem, const char *context, const char **ret
         return err_say(e, ERR_CANNOT, "unknown docker context '%s'; list contexts with: docker context ls", context);
     const struct node *ends = root.kind == NODE_MAP ? node_get(&root, "Endpoints") : NULL;
     const struct node *docker = ends && ends->kind == NODE_MAP ? node_get(ends, "docker") : NULL;
-    *ret = text_of(mem, docker, "Host");
+    *ret = text_of_member(mem, docker, "Host");
     return *ret ? 0 : err_say(e, ERR_CANNOT, "docker context '%s' does not name a daemon", context);
 }
 
@@ -489,7 +489,7 @@ static int podman_tidies_up(const struct container_ask *ask, const struct node *
 {
     enum { REFUSED = 50 };
     const struct node *store = node_get(info, "store");
-    const char *run = store ? text_of(ask->mem, store, "runRoot") : NULL;
+    const char *run = store ? text_of_member(ask->mem, store, "runRoot") : NULL;
     const char *words[] = {"--runroot", run, "ps", "--quiet", NULL};
     auto_buf struct buf b = BUF(MAX_INFO), said = BUF(65536);
     if (!run || strlen(run) <= REFUSED || container_client(ask, words, PODMAN_PATIENCE, &b, &said) == 0)
@@ -542,7 +542,8 @@ static int no_image(const struct container_ask *ask, struct err *e)
 static const char *podman_images(const struct container_ask *ask, const struct node *info)
 {
     const struct node *store = node_get(info, "store");
-    const char *root = text_of(ask->mem, store, "graphRoot"), *driver = text_of(ask->mem, store, "graphDriverName");
+    const char *root = text_of_member(ask->mem, store, "graphRoot"),
+               *driver = text_of_member(ask->mem, store, "graphDriverName");
     return root && driver ? arena_printf(ask->mem, "%s/%s-images/images.json", root, driver) : NULL;
 }
 

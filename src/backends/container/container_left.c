@@ -1,4 +1,7 @@
-/* Finds and removes containers and volumes that dead boxes left behind, and remembers which daemons were used. */
+/*
+ * Finds and removes containers and volumes that dead boxes left behind, and remembers which daemons were used. A box
+ * that was killed cannot clean up, and the daemon, which could, does not know that it is dead.
+ */
 #include "backends/container/container_left.h"
 
 #include <dirent.h>
@@ -228,7 +231,7 @@ int container_list(const struct container_daemon *d, const char *instance, struc
 
 /* ---- volumes ---- */
 
-static bool is_there(const struct finding *f, const char *name, const char *session)
+static bool is_found(const struct finding *f, const char *name, const char *session)
 {
     for (size_t i = 0; i < f->n; i++) {
         if (same(f->all[i].name, name) && same(f->all[i].session, session))
@@ -261,14 +264,14 @@ int container_volume(const struct container_daemon *d, const char *name, const c
         r = err_say(e, ERR_CANNOT, "a volume needs an owner, and pinfold's state directory cannot be written");
     if (r == 0)
         r = list(&a.ask, &f, true, e);
-    if (r < 0 || is_there(&f, name, session))
+    if (r < 0 || is_found(&f, name, session))
         return r;
     r = make_volume(&a.ask, name, session, owner, e);
     if (r < 0)
         return r;
     f.n = 0;
     r = list(&a.ask, &f, true, e); /* docker reports an existing one as created */
-    if (r < 0 || is_there(&f, name, session))
+    if (r < 0 || is_found(&f, name, session))
         return r;
     (void)err_say(e, ERR_REFUSED,
                   "%s has a volume '%s' that does not belong to this session; inspect it with: %s volume inspect %s",

@@ -1,4 +1,5 @@
-/* Whether a child may run in the memory of this process instead of in a copy, which takes longer than what the child does. */
+/* Whether a child may run in the memory of this process instead of in a copy, which takes longer than what the child does.
+   Only a program that said so (native_main()) may: a library's caller has threads. */
 #include "backends/native/native.h"
 #include "guard/supervise.h"
 #include "sys/process.h"

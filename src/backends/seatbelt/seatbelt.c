@@ -129,7 +129,7 @@ static void param(struct profile_text *t, const char *path)
     buf_printf(&t->out, "(param \"%s\")", t->params[i].name);
 }
 
-static void named(struct profile_text *t, const char *name, const char *value)
+static void named_rule(struct profile_text *t, const char *name, const char *value)
 {
     struct param *p = arena_push(t->mem, &t->params, &t->n_params, sizeof *p);
     if (p)
@@ -334,7 +334,7 @@ static void gather(struct profile_text *t)
 }
 
 /* The access directly around spots[i], from the spots above it. */
-static enum sight around(const struct profile_text *t, size_t i)
+static enum sight sight_around(const struct profile_text *t, size_t i)
 {
     enum sight r = SEEN;
     for (size_t k = 0; k < i; k++) {
@@ -391,7 +391,7 @@ static void by_any_name(struct profile_text *t, const char *verb, const char *pa
 static void put_spot(struct profile_text *t, size_t i)
 {
     const struct spot *s = &t->spots[i];
-    enum sight r = around(t, i);
+    enum sight r = sight_around(t, i);
     bool custom = t->ask->custom;
     switch (s->access) {
     case PATH_RW:
@@ -618,17 +618,17 @@ static void put_base(struct profile_text *t)
     }
     buf_text(&t->out, t->ask->custom);
     buf_text(&t->out, "\n");
-    named(t, "TARGET_DIR", real_path(t, p->workspace)); /* a parameter that other tools pass to such profiles */
-    named(t, "HOME_DIR", plan->facts->home ? real_path(t, plan->facts->home) : "/var/empty");
-    named(t, "TMP_DIR", made_dir(plan, NULL));
-    named(t, "CACHE_DIR", made_dir(plan, "/.cache/upper"));
+    named_rule(t, "TARGET_DIR", real_path(t, p->workspace)); /* a parameter that other tools pass to such profiles */
+    named_rule(t, "HOME_DIR", plan->facts->home ? real_path(t, plan->facts->home) : "/var/empty");
+    named_rule(t, "TMP_DIR", made_dir(plan, NULL));
+    named_rule(t, "CACHE_DIR", made_dir(plan, "/.cache/upper"));
     size_t n = 0;
     for (size_t i = 0; i < t->n_roots; i++) {
         if (!same(t->roots[i], real_path(t, p->workspace)))
-            named(t, arena_printf(t->mem, "ALLOWED_DIR_%u", (unsigned)n++), t->roots[i]);
+            named_rule(t, arena_printf(t->mem, "ALLOWED_DIR_%u", (unsigned)n++), t->roots[i]);
     }
     while (n < 5)
-        named(t, arena_printf(t->mem, "ALLOWED_DIR_%u", (unsigned)n++), "/dev/null");
+        named_rule(t, arena_printf(t->mem, "ALLOWED_DIR_%u", (unsigned)n++), "/dev/null");
 }
 
 static int put_argv(struct profile_text *t, const char *profile, struct seatbelt *ret)

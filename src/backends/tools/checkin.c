@@ -326,7 +326,7 @@ struct packed {
     unsigned n_fds;
 };
 
-static void give(struct packed *p, enum checkin_fd which, int fd)
+static void give_fd(struct packed *p, enum checkin_fd which, int fd)
 {
     if (fd < 0)
         return;
@@ -440,7 +440,7 @@ static int put_groups(const struct meeting *m, struct checkin_ask *ask)
     return 0;
 }
 
-static int answer(const struct meeting *m)
+static int answer_hello(const struct meeting *m)
 {
     const struct cgroup_join *c = &m->ask->cgroup;
     struct packed p = {.ask = {.magic = CHECKIN_MAGIC, .protocol = CHECKIN_PROTOCOL}, .memory = -1};
@@ -448,15 +448,15 @@ static int answer(const struct meeting *m)
     if (r == 0)
         r = pack_memory(m, &p);
     if (r == 0) {
-        give(&p, CHECKIN_MEMORY, p.memory);
-        give(&p, CHECKIN_CONTROL, m->control[1]);
-        give(&p, CHECKIN_REPORT, m->report[1]);
+        give_fd(&p, CHECKIN_MEMORY, p.memory);
+        give_fd(&p, CHECKIN_CONTROL, m->control[1]);
+        give_fd(&p, CHECKIN_REPORT, m->report[1]);
         for (int i = 0; i < 3; i++)
-            give(&p, (enum checkin_fd)(CHECKIN_STDIN + i), m->ask->argv ? m->ask->stdio[i] : -1);
-        give(&p, CHECKIN_EGRESS, m->ask->egress);
-        give(&p, CHECKIN_PUBLISH, m->ask->publish);
+            give_fd(&p, (enum checkin_fd)(CHECKIN_STDIN + i), m->ask->argv ? m->ask->stdio[i] : -1);
+        give_fd(&p, CHECKIN_EGRESS, m->ask->egress);
+        give_fd(&p, CHECKIN_PUBLISH, m->ask->publish);
         p.ask.joins = c->kind != CGROUP_NONE;
-        give(&p, CHECKIN_GROUP, p.ask.joins ? c->v2_dir : -1);
+        give_fd(&p, CHECKIN_GROUP, p.ask.joins ? c->v2_dir : -1);
         for (int i = 0; i < c->n_v1 && i < CHECKIN_MAX_TASKS; i++) {
             p.fds[p.n_fds++] = c->v1_tasks[i];
             p.ask.n_tasks++;
@@ -506,7 +506,7 @@ static int meet(struct meeting *m)
     leave_place(m);
     if (m->place != m->socket)
         m->place = close_fd(m->place);
-    return answer(m);
+    return answer_hello(m);
 }
 
 static bool ends_in(int pidfd, long seconds)

@@ -1,4 +1,7 @@
-/* Reads from a plan what engines need whose boxes have the host's files. Pure. */
+/*
+ * Reads from a plan what engines need whose boxes have the host's files. Pure: bwrap, firejail and nsjail make their
+ * command lines of it, which golden tests compare.
+ */
 #include "backends/tools/tool.h"
 #include "match/path.h"
 

@@ -1,4 +1,7 @@
-/* Other programs: finds and queries them, and builds their command lines. */
+/*
+ * Other programs: finds and queries them, and builds their command lines. They run outside of any box, so a program
+ * that a box or another user could have written is never started.
+ */
 #include "backends/tools/tool.h"
 #include "survey/helper.h"
 

@@ -328,7 +328,7 @@ static bool is_devices(const struct plan_image *p, const char *path)
     return false;
 }
 
-static bool is_seen(const struct plan_image *p, const struct step *s)
+static bool is_seen_in_machine(const struct plan_image *p, const struct step *s)
 {
     switch (s->kind) {
     case STEP_TMPFS:
@@ -348,7 +348,7 @@ static void image_within(struct plan_image *p)
 {
     struct step *s = steps_in(p);
     for (uint32_t i = 0; i < p->n_steps; i++) {
-        if (is_seen(p, &s[i]))
+        if (is_seen_in_machine(p, &s[i]))
             s[i].flags |= STEP_TOOL;
         if (s[i].kind == STEP_FILTER)
             s[i].a &= ~(uint32_t)(FILTER_GUARD | FILTER_READS | FILTER_MONITOR);

@@ -49,7 +49,7 @@ struct bridging {
 };
 
 /* A failure before the machine is up is reported with its text; later the stream just closes. */
-static _Noreturn void leave(struct bridging *b, uint32_t where, int no)
+static _Noreturn void leave_machine(struct bridging *b, uint32_t where, int no)
 {
     struct bridge_word w = {.kind = FRAME_VERDICT, .a = where, .b = (uint32_t)no};
     if (!b->up) {
@@ -59,7 +59,7 @@ static _Noreturn void leave(struct bridging *b, uint32_t where, int no)
     sys_exit(no ? 125 : 0);
 }
 
-static void tell(int to, const struct frame *f, int fd)
+static void tell_machine(int to, const struct frame *f, int fd)
 {
     (void)sys_send_fd(to, f, sizeof *f, fd, 0);
 }
@@ -158,7 +158,7 @@ static int terminal_for(struct bridging *b, const struct bridge_job *j)
         sys_shut(pty[1]);
         return second;
     }
-    tell(j->reply, &f, pty[0]);
+    tell_machine(j->reply, &f, pty[0]);
     sys_shut(pty[0]);
     e = pump_lane(&b->pump, j->number, MUX_TTY_OUT, false, pty[1]);
     int e2 = pump_lane(&b->pump, j->number, MUX_TTY_IN, true, second);
@@ -202,16 +202,16 @@ static int box_frame(struct bridging *b, const struct frame *f)
 {
     const struct bridge_word w = {.kind = FRAME_READY};
     if (f->kind == FRAME_VERDICT)
-        leave(b, f->a, (int)f->b);
+        leave_machine(b, f->a, (int)f->b);
     if (f->kind != FRAME_READY || b->up)
         return f->kind == FRAME_GONE ? -EPIPE : 0;
     int e = b->ask->ask->argv ? begin_command(b) : 0;
     if (e < 0)
-        leave(b, WHERE_CHILD, -e);
+        leave_machine(b, WHERE_CHILD, -e);
     (void)sys_send_fd(b->ask->control, &w, sizeof w, -1, 0);
     b->up = true;
     if (!b->ask->ask->argv)
-        tell(b->ask->control, f, -1);
+        tell_machine(b->ask->control, f, -1);
     return 0;
 }
 
@@ -232,11 +232,11 @@ static int job_frame(struct bridging *b, struct bridge_job *j, const struct fram
     case FRAME_EXEC_FAILED:
     case FRAME_STOPPED:
     case FRAME_EXIT:
-        tell(j->reply, &said, -1);
+        tell_machine(j->reply, &said, -1);
         return 0;
     case FRAME_VERDICT:
         said.a = said.a > UINT16_MAX ? said.a : WHERE_CHILD; /* steps of the plan have the same numbers */
-        tell(j->reply, &said, -1);
+        tell_machine(j->reply, &said, -1);
         return 0;
     default:
         return -EBADMSG;
@@ -286,7 +286,7 @@ static void take_exec(struct bridging *b, const struct bridge_arrival *a, long n
             sys_shut(fds[i]);
     if (e < 0 && reply >= 0) {
         const struct frame f = {.kind = FRAME_VERDICT, .a = WHERE_CHECK, .b = (uint32_t)-e};
-        tell(reply, &f, -1);
+        tell_machine(reply, &f, -1);
         sys_shut(reply);
     }
 }
@@ -346,7 +346,7 @@ static void jobs_end(struct bridging *b)
         struct bridge_job *j = &b->jobs[i];
         if (!j->ending || !pump_quiet(&b->pump, j->number))
             continue;
-        tell(j->reply, &j->last, -1);
+        tell_machine(j->reply, &j->last, -1);
         if (j->tty) /* its terminal is read to the end first; then the caller closes */
             j->ending = false;
         else
@@ -424,7 +424,7 @@ static int turn(struct bridging *b)
     }
     jobs_end(b);
     if (p[0].revents && !obey(b))
-        leave(b, 0, 0);
+        leave_machine(b, 0, 0);
     return p[1].revents ? -ECHILD : 0; /* qemu has exited, or could not be started */
 }
 
@@ -450,9 +450,9 @@ _Noreturn void bridge_main(const struct bridge *ask)
     last_words(&b);
     if (e == -ECHILD && sys_recv_fd(ask->box, &f, sizeof f, &fd, MSG_DONTWAIT) == (long)sizeof f) {
         if (f.kind == FRAME_VERDICT)
-            leave(&b, f.a, (int)f.b);
+            leave_machine(&b, f.a, (int)f.b);
         if (f.kind == FRAME_EXEC_FAILED)
-            leave(&b, WHERE_MACHINE, (int)f.b);
+            leave_machine(&b, WHERE_MACHINE, (int)f.b);
     }
-    leave(&b, WHERE_MACHINE, e == -EBADMSG ? EBADMSG : e == -ENOMEM ? ENOMEM : EPIPE);
+    leave_machine(&b, WHERE_MACHINE, e == -EBADMSG ? EBADMSG : e == -ENOMEM ? ENOMEM : EPIPE);
 }

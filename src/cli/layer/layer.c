@@ -392,7 +392,7 @@ static int check_word(const struct ask *a, const struct pinfold_report *report, 
         strncmp(member(pinfold_value_get(all, "layer"), "id"), a->words[0], strlen(a->words[0])) == 0 ||
         lstat(a->words[0], &st) == 0)
         return status;
-    complain("%s: no layer has this name, and this layer changes nothing at such a path; pinfold layers lists them",
+    complain("%s: no layer has this name, and the newest layer changes nothing there; to list layers: pinfold layers",
              a->words[0]);
     return STATUS_NO;
 }

@@ -1,4 +1,7 @@
-/* The directory of a project that a verb's words name. */
+/*
+ * The directory of a project that a verb's words name, or this one. The verbs of projects, branches and images share
+ * it, so that all refuse the same words.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>

@@ -1,5 +1,7 @@
-/* Fake IPs: addresses in a private range that the resolver returns for names, and the lookup of their names. */
+/* Fake IPs: addresses in a private range that the resolver returns for names, and the lookup of their names.
+   A connection to one is thus known by name, whatever its port and protocol. */
 #include <stdlib.h>
+#include "base/hash.h"
 #include "egress/conn.h"
 
 /* 198.18.0.0/16 of RFC 2544's benchmarking range, and a unique local prefix: never real destinations here. With
@@ -8,10 +10,7 @@ static const uint8_t prefix6[12] = {0xfd, 0x5a, 0, 0, 0, 0, 0, 1};
 
 static uint32_t hash_of(const char *s)
 {
-    uint32_t h = 2166136261u;
-    while (*s)
-        h = (h ^ (uint8_t)*s++) * 16777619u;
-    return h;
+    return hash32(HASH32, s, strlen(s));
 }
 
 static bool grow(void)

@@ -7,16 +7,14 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/hash.h"
 #include "egress/conn.h"
 
 enum { CACHE_MS = 30000 };
 
 static struct cached *slot_of(const char *name)
 {
-    uint32_t h = 2166136261u;
-    for (const char *s = name; *s; s++)
-        h = (h ^ (uint8_t)*s) * 16777619u;
-    return &world.cache[h % CACHE_SLOTS];
+    return &world.cache[hash32(HASH32, name, strlen(name)) % CACHE_SLOTS];
 }
 
 /* The name to query in round `search`: a name with enough dots first as it is, others first with the search domains. */

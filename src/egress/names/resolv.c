@@ -1,4 +1,5 @@
-/* Reads resolv.conf and hosts files. */
+/* Reads resolv.conf and hosts files.
+   Their texts come from the host, by descriptor: this process sees no files. */
 #include "egress/egress.h"
 
 static struct str word(struct str *s)

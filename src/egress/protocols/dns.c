@@ -1,4 +1,5 @@
-/* Parses and writes DNS messages: the box's queries, and the queries and answers of the egress proxy's own resolver. */
+/* Parses and writes DNS messages: the box's queries, and the queries and answers of the egress proxy's own resolver.
+   Both sides are hostile; fuzz_dns.c reads any bytes by it. */
 #include "egress/protocols/proto.h"
 
 #include <errno.h>

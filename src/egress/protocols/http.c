@@ -1,4 +1,5 @@
-/* Parses HTTP/1: request heads, their framing, and the guess whether unknown data could be a request. */
+/* Parses HTTP/1: request heads, their framing, and the guess whether unknown data could be a request.
+   What two servers could read differently is refused. */
 #include "egress/protocols/proto.h"
 
 #include <string.h>
@@ -304,10 +305,7 @@ static int chunk_byte(struct http_body *b, char c)
     if (b->state == BODY_CHUNK_END)
         return -EBADMSG;
     if (b->state == BODY_CHUNK_SIZE) {
-        int d = c >= '0' && c <= '9'   ? c - '0'
-                : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                       : -1;
+        int d = hex_digit(c);
         if (d < 0 || b->line > 15)
             return -EBADMSG;
         b->left = b->left << 4 | (uint64_t)d;

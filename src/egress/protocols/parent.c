@@ -1,4 +1,5 @@
-/* The handshake with a parent proxy, HTTP CONNECT or SOCKS 5: what to send and what its answer means. */
+/* The handshake with a parent proxy, HTTP CONNECT or SOCKS 5: what to send and what its answer means.
+   Only bytes in and out; dial.c has the connection. */
 #include "egress/protocols/proto.h"
 
 #include <stdio.h>

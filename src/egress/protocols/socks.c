@@ -1,4 +1,5 @@
-/* Parses SOCKS 4, 4a and 5 requests of programs in the box. */
+/* Parses SOCKS 4, 4a and 5 requests of programs in the box.
+   A request is taken whole or not at all: more bytes, a request, or an error. */
 #include "egress/protocols/proto.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* Finds the server name in a TLS ClientHello, which may be split over several records. */
+/* Finds the server name in a TLS ClientHello, which may be split over several records.
+   Nothing is decrypted; what is not a hello ends the connection at the first byte that cannot be one. */
 #include "egress/protocols/proto.h"
 
 #include <errno.h>

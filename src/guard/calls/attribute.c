@@ -10,7 +10,7 @@
 #include <sys/time.h>
 #include <utime.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 
 static bool is_met(const struct object *o, const struct wish *w)
 {

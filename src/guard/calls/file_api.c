@@ -13,7 +13,7 @@
 #include <string.h>
 #include "base/buf.h"
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 #include "sys/fd.h"
 #include "protocol/files.h"
 #include "protocol/paths.h"

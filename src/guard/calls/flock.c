@@ -18,7 +18,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 #include "sys/fd.h"
 #include "sys/poll.h"
 #include "sys/process.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/time.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 #include "protocol/grant.h"
 #include "sys/fd.h"
 #include "sys/socket.h"

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 #include "protocol/inquiry.h"
 
 bool inquiry_is(const char *name, size_t n)

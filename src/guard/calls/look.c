@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 
 #define ATTRIBUTE_MAX (64u << 10) /* XATTR_SIZE_MAX and XATTR_LIST_MAX */
 

@@ -17,8 +17,9 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/fd.h"
+#include "base/hash.h"
 #include "guard/calls/table.h"
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 #include "protocol/paths.h"
 #include "match/addr.h"
 #include "match/proctext.h"
@@ -101,9 +102,7 @@ static const struct performed performed[] = {
 /* Of each session of processes, so that each command in a session is told of its own. */
 static uint32_t key_of(enum denial_action action, int no, uint32_t session, const char *target, size_t n)
 {
-    uint32_t key = 2166136261u ^ (uint32_t)action << 16 ^ (uint32_t)no ^ session << 8;
-    for (size_t i = 0; i < n; i++)
-        key = (key ^ (uint8_t)target[i]) * 16777619u;
+    const uint32_t key = hash32(HASH32 ^ (uint32_t)action << 16 ^ (uint32_t)no ^ session << 8, target, n);
     return key ? key : 1;
 }
 

@@ -14,7 +14,7 @@
 #include <sched.h>
 #include <string.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 #include "sys/caps.h"
 #include "sys/mount.h"
 #include "sys/fd.h"

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 #include "sys/fd.h"
 
 #define MOVE_MAX   5000u

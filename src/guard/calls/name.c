@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 
 static void place_unlock(struct guard *g, struct place *p)
 {

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 #include "sys/fd.h"
 
 #define WRITES (O_WRONLY | O_RDWR | O_TRUNC)

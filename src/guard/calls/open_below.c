@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 
 #define LOOKS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_LARGEFILE)
 
@@ -68,7 +68,7 @@ static int name_it(int base, char path[PATH_MAX], const struct open_how *how, st
     return no < 0 ? no : take_fd(&named);
 }
 
-static int look_at(struct guard *g, int base, char path[PATH_MAX], const struct open_how *how)
+static int look_below(struct guard *g, int base, char path[PATH_MAX], const struct open_how *how)
 {
     struct sys_stat st;
     auto_fd int named = name_it(base, path, how, &st);
@@ -106,7 +106,7 @@ long open_below_call(struct guard *g, int dir, uint64_t path, uint64_t at, uint6
     if (no < 0)
         return no;
     auto_fd int base = target_dir(g, dir);
-    auto_fd int fd = base < 0 ? base : look_at(g, base, g->text[0], &how);
+    auto_fd int fd = base < 0 ? base : look_below(g, base, g->text[0], &how);
     no = fd < 0 ? fd : target_valid(g);
     if (no == 0)
         no = descriptor_install(g, fd, how.flags & O_CLOEXEC ? O_CLOEXEC : 0);

@@ -14,7 +14,7 @@
 #include <limits.h>
 #include <sys/resource.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 
 /* The kernel's struct rlimit64, which newer C libraries lack. */
 struct resource_limit {

@@ -5,7 +5,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "guard/inside.h"
+#include "base/hash.h"
+#include "guard/calls/calls.h"
 #include "protocol/paths.h"
 #include "match/proctext.h"
 
@@ -47,9 +48,7 @@ static size_t kept_key(struct guard *g, int dir, const char *text, char key[KEPT
 
 static struct kept_dir *kept_at(struct guard *g, const char *key, size_t n)
 {
-    uint32_t hash = 2166136261u;
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ (uint8_t)key[i]) * 16777619u;
+    const uint32_t hash = hash32(HASH32, key, n);
     return &g->kept[(hash ^ hash >> 16) % KEPT_DIRS];
 }
 
@@ -93,10 +92,7 @@ static bool is_unmasked(struct guard *g, int dir, const char *text)
 /* Without their texts: a box that makes two of one sum misses its own events. */
 static uint64_t path_sum(const struct guard *g, const char *text, int n)
 {
-    uint64_t sum = g->seed;
-    for (int i = 0; i < n; i++)
-        sum = (sum ^ (uint8_t)text[i]) * 1099511628211u;
-    return sum | 1;
+    return hash64(g->seed, text, (size_t)n) | 1;
 }
 
 /* The entry of that sum, or the one of its neighbours that is valid for the shortest time: a compiler asks for some hundred paths in turn,

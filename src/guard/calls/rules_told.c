@@ -5,7 +5,7 @@
  */
 #include <string.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 #include "protocol/guard_image.h"
 #include "sys/process.h"
 

@@ -19,7 +19,7 @@
 #include <string.h>
 #include "base/buf.h"
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 #include "match/proctext.h"
 #include "sys/socket.h"
 

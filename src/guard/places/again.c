@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/places/places.h"
 #include "sys/fd.h"
 #include "sys/socket.h"
 

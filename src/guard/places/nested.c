@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/places/places.h"
 #include "match/proctext.h"
 
 enum { MOUNTS_TEXT = 1 << 20, MQUEUE_MAGIC = 0x19800202 };

@@ -8,7 +8,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/places/places.h"
 #include "sys/caps.h"
 #include "sys/poll.h"
 

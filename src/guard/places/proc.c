@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 #include "match/proctext.h"
 #include "sys/caps.h"
 #include "sys/fd.h"

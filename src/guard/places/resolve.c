@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 #include "sys/process.h"
 
 #define LINKS_MAX 40 /* MAXSYMLINKS of the kernel */

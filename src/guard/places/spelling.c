@@ -4,7 +4,7 @@
  * does not say for each directory which spellings it takes (casefold is a flag of a directory, FAT's table an option of the mount), so all
  * but short names are refused everywhere: nobody uses them. git refuses the same (core.protectHFS, core.protectNTFS; CVE-2014-9390).
  */
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 #include "judge/layout.h"
 
 int place_spelling(struct guard *g, const struct place *p)

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/uio.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/places/places.h"
 #include "match/proctext.h"
 #include "sys/fd.h"
 #include "sys/process.h"

@@ -1,7 +1,8 @@
-/* What this guard remembers in the memory shared by its workers: objects created in this box, and places by path. */
+/* What this guard remembers in the memory shared by its workers: objects created in this box, and places by path.
+   An object that the box made itself is its own to change. */
 #include <errno.h>
 #include <string.h>
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 
 /* ---- objects created in this box ---- */
 

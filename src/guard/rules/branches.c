@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "git/gitconfig.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 #include "protocol/moves.h"
 #include "sys/fd.h"
 #include "sys/poll.h"
@@ -22,7 +22,7 @@
 #define BY_WHOLE "a directory of branches cannot be moved or replaced"
 #define STILL_MS 1000 /* how often it is looked whether the caller still waits */
 
-static int refuse(struct guard *g, const struct rule *rule, struct str path, const char *why)
+static int refuse_move(struct guard *g, const struct rule *rule, struct str path, const char *why)
 {
     return deny(g, DENIAL_GIT_BRANCH, rule, path, why);
 }
@@ -32,8 +32,8 @@ int branches_make(struct guard *g, struct str path, bool directory)
     const struct rule *rule;
     const enum rules_refs what = rules_refs(&g->rules, path, &rule);
     if (what == REFS_TABLE)
-        return refuse(g, rule, path, BY_TABLE);
-    return what == REFS_PACKED || (what == REFS_BRANCH && !directory) ? refuse(g, rule, path, BY_LOCK) : 0;
+        return refuse_move(g, rule, path, BY_TABLE);
+    return what == REFS_PACKED || (what == REFS_BRANCH && !directory) ? refuse_move(g, rule, path, BY_LOCK) : 0;
 }
 
 int branches_object(struct guard *g, struct str path, enum denial_action action)
@@ -41,7 +41,7 @@ int branches_object(struct guard *g, struct str path, enum denial_action action)
     const struct rule *rule;
     const enum rules_refs what = rules_refs(&g->rules, path, &rule);
     const bool changes = action == DENIAL_WRITE || action == DENIAL_LINK;
-    return changes && (what == REFS_PACKED || what == REFS_BRANCH) ? refuse(g, rule, path, BY_LOCK) : 0;
+    return changes && (what == REFS_PACKED || what == REFS_BRANCH) ? refuse_move(g, rule, path, BY_LOCK) : 0;
 }
 
 int branches_leave(struct guard *g, struct str path, bool directory)
@@ -49,8 +49,8 @@ int branches_leave(struct guard *g, struct str path, bool directory)
     const struct rule *rule;
     const enum rules_refs what = rules_refs(&g->rules, path, &rule);
     if (directory && what != REFS_NONE && what != REFS_TABLE)
-        return refuse(g, rule, path, BY_WHOLE);
-    return what == REFS_PACKED || what == REFS_BRANCH ? refuse(g, rule, path, BY_LOCK) : 0;
+        return refuse_move(g, rule, path, BY_WHOLE);
+    return what == REFS_PACKED || what == REFS_BRANCH ? refuse_move(g, rule, path, BY_LOCK) : 0;
 }
 
 /* ---- what would move ---- */
@@ -104,7 +104,7 @@ static int keep_moves(struct guard *g, const struct place *to, const struct rule
 {
     struct moves *m = &g->wanted;
     if (!buf_ok(lines))
-        return refuse(g, rule, place_path(to), "more branches at once than can be checked");
+        return refuse_move(g, rule, place_path(to), "more branches at once than can be checked");
     free(m->lines);
     *m = (struct moves){.lines = malloc(lines->n), .n = lines->n, .rule = rule, .path_n = to->n};
     if (!m->lines)
@@ -150,7 +150,7 @@ static int put_refs(struct guard *g, const struct place *from, const struct plac
     }
     free(old);
     if (why)
-        return refuse(g, rule, place_path(to), why);
+        return refuse_move(g, rule, place_path(to), why);
     if (!is_passed(g, &lines))
         return keep_moves(g, to, rule, &lines);
     int no = target_valid(g);
@@ -167,12 +167,12 @@ int branches_arrive(struct guard *g, const struct place *from, const struct plac
     if (what == REFS_NONE || (what == REFS_DIRECTORY && S_ISREG(st->mode)))
         return 0;
     if (what == REFS_TABLE || what == REFS_DIRECTORY)
-        return refuse(g, rule, place_path(to), what == REFS_TABLE ? BY_TABLE : BY_WHOLE);
+        return refuse_move(g, rule, place_path(to), what == REFS_TABLE ? BY_TABLE : BY_WHOLE);
     if (!S_ISREG(st->mode) || !may_replace)
-        return refuse(g, rule, place_path(to), BY_LOCK);
+        return refuse_move(g, rule, place_path(to), BY_LOCK);
     int no = read_refs(from, &text, &n);
     if (no == -EINVAL || no == -EFBIG || no == -ELOOP)
-        no = refuse(g, rule, place_path(to), "branches in something other than a file of at most 64 MiB");
+        no = refuse_move(g, rule, place_path(to), "branches in something other than a file of at most 64 MiB");
     if (no == 0)
         no = put_refs(g, from, to, rule, what == REFS_PACKED, (struct str){text, n});
     free(text);
@@ -219,12 +219,12 @@ int branches_ask(struct guard *g)
     if (no == 0)
         no = ask_checker(g, &a);
     if (no == -EPIPE)
-        return refuse(g, m->rule, (struct str){m->path, m->path_n}, "its commits could not be checked");
+        return refuse_move(g, m->rule, (struct str){m->path, m->path_n}, "its commits could not be checked");
     if (no != 0)
         return no;
     a.why[sizeof a.why - 1] = 0;
     m->passed = a.passed != 0;
-    return m->passed ? 0 : refuse(g, m->rule, (struct str){m->path, m->path_n}, a.why);
+    return m->passed ? 0 : refuse_move(g, m->rule, (struct str){m->path, m->path_n}, a.why);
 }
 
 void branches_done(struct guard *g)

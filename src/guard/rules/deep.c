@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 #include "sys/fd.h"
 
 #define MOST        65536 /* entries */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 #include "protocol/moves.h"
 #include "sys/fd.h"
 #include "sys/socket.h"

@@ -26,7 +26,7 @@
 #include <time.h>
 #include "base/fd.h"
 #include "git/gitconfig.h"
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 #include "sys/fd.h"
 #include "sys/poll.h"
 #include "sys/process.h"

@@ -1,9 +1,10 @@
-/* Examines a directory as git would: whether it is a repository, and the content of a configuration. */
+/* Examines a directory as git would: whether it is a repository, and the content of a configuration.
+   Bytes come from here, gitconfig.c and gitindex.c judge them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include "git/gitconfig.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 
 bool git_is_nothing(int no)
 {

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/calls/calls.h"
 
 #define PROBES       8
 #define COPY_AT_ONCE (1u << 20) /* bytes copied while nobody else receives */

@@ -6,7 +6,7 @@
  * between is unknown to the guard: docs/SECURITY.md says so.
  */
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 
 void hidden_begin(struct guard *g, const struct guard_table *table, size_t bytes)
 {

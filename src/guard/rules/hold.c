@@ -38,7 +38,7 @@
 #include <sys/file.h>
 #include <time.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 #include "sys/poll.h"
 
 #define HOLD_MS   10000 /* the holder may be a process that gets no processor for seconds */

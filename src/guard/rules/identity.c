@@ -1,8 +1,9 @@
-/* Whether an object is another name of a guarded or hidden file: looks where the rules of fixed place lead. */
+/* Whether an object is another name of a guarded or hidden file: looks where the rules of fixed place lead.
+   Asked about what a path's own name does not tell; what cannot be looked at counts as such a file. */
 #include <errno.h>
 #include <string.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 #include "sys/fd.h"
 
 struct same {

@@ -16,7 +16,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "git/gitconfig.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 #include "sys/fd.h"
 
 #define MODULES      "/.git/modules"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 #include "judge/layout.h"
 
 int verdict_remove(struct guard *g, const struct place *p, bool directory)

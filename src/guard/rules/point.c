@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 
 /* A command in an inner box, which cannot mount, needs no mount points. */
 static bool can_mount(struct guard *g)

@@ -16,7 +16,7 @@
 #include <string.h>
 #include "base/buf.h"
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 #include "sys/fd.h"
 
 /* Whether the names of the list apply around this path. */
@@ -39,7 +39,7 @@ static bool is_foreign(struct guard *g, int dir, const char *const *names)
 }
 
 /* Whether the name that `w` has found in `path` applies there; at the top of a tree the others are rules of fixed place. */
-static bool holds(struct guard *g, const struct rooted *w, struct str path)
+static bool tree_holds(struct guard *g, const struct rooted *w, struct str path)
 {
     if (!w->rule->in_repository && rules_is_root(&g->rules, w->directory))
         return w->rule->pattern;
@@ -49,7 +49,7 @@ static bool holds(struct guard *g, const struct rooted *w, struct str path)
 const struct rule *reporoot_guarded(struct guard *g, struct str path, size_t *ret_end)
 {
     for (struct rooted w = {0}; rules_rooted(&g->rules, path, &w);) {
-        if (!holds(g, &w, path))
+        if (!tree_holds(g, &w, path))
             continue;
         *ret_end = w.end;
         return w.rule;
@@ -60,7 +60,7 @@ const struct rule *reporoot_guarded(struct guard *g, struct str path, size_t *re
 const struct rule *reporoot_below(struct guard *g, struct str path, struct rooted *w)
 {
     while (rules_rooted_below(&g->rules, path, w))
-        if (holds(g, w, path))
+        if (tree_holds(g, w, path))
             return w->rule;
     return NULL;
 }

@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "git/gitconfig.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 #include "judge/layout.h"
 #include "sys/fd.h"
 

@@ -1,8 +1,9 @@
-/* Whose a directory is: the root of a repository that the box did not create, or of one of its own (reporoot.c says more). */
+/* Whose a directory is: the root of a repository that the box did not create, or of one of its own (reporoot.c says more).
+   Told by the markers in it, such as .git. */
 #include <errno.h>
 #include <fcntl.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 
 bool root_is_lost(struct guard *g, struct str directory)
 {

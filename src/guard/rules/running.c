@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include "base/fd.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 
 #define GONE " (deleted)" /* appended to the path of a file that has no name any more (proc_pid_exe(5)) */
 

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "git/gitconfig.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 #include "sys/socket.h"
 #include "sys/poll.h"
 

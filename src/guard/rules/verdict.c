@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 #include "git/gitconfig.h"
-#include "guard/inside.h"
+#include "guard/rules/rules.h"
 #include "judge/layout.h"
 
 /* ---- outside of all trees ---- */

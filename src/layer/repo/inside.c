@@ -15,7 +15,7 @@
 #define NOTHING     "nothing" /* below the store, for a moment */
 #define ONLY_INSIDE (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
 
-static bool is_of(const struct change *c, const char *git, size_t n)
+static bool is_below_git(const struct change *c, const char *git, size_t n)
 {
     return repo_dir(c->path) == n && memcmp(c->path, git, n) == 0;
 }
@@ -29,7 +29,7 @@ int repos_inside(const struct changes *all, struct arena *mem, const char ***ret
         if (repo_part_of(c->path) != REPO_UNIT || repo_is_top(c->path) || repo_is_file(c) || c->alarms & ALARM_SPELLING)
             continue;
         size_t known = *ret_n; /* mostly the last: only submodules of submodules come in between */
-        while (known && !is_of(c, (*ret)[known - 1], strlen((*ret)[known - 1])))
+        while (known && !is_below_git(c, (*ret)[known - 1], strlen((*ret)[known - 1])))
             known--;
         if (known)
             continue;
@@ -138,7 +138,7 @@ int repo_enter(const struct layer_trees *t, const struct changes *all, const cha
     else if (ret->t.upper < 0)
         ret->why = "the box removed or replaced the directory that holds the repository";
     for (size_t i = 0; i < all->n; i++) {
-        struct change *slot = is_of(&all->all[i], git, n) || strcmp(all->all[i].path, git) == 0
+        struct change *slot = is_below_git(&all->all[i], git, n) || strcmp(all->all[i].path, git) == 0
                                   ? arena_push(mem, &ret->all.all, &ret->all.n, sizeof *slot)
                                   : NULL;
         if (!slot)

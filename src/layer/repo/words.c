@@ -1,4 +1,8 @@
-/* Says in sentences what a layer did to the repository at the top of its workspace: branches, commits, HEAD, the stash, the index. */
+/*
+ * Says in sentences what a layer did to the repository at the top of its workspace: branches, commits, HEAD, the
+ * stash, the index. It reads lines that git printed in a box of its own (run/layer/gitbox.c), so that each name in
+ * them is made safe.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

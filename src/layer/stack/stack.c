@@ -1,4 +1,7 @@
-/* What a layer stands on: found, and held while a box uses it. */
+/*
+ * What a layer stands on: found, and held while a box uses it. A layer that others stand on is neither applied nor
+ * removed.
+ */
 #include "layer/stack/stack.h"
 
 #include <errno.h>

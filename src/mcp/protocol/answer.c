@@ -1,22 +1,16 @@
-/* Writes values of the library's answers as JSON, without what a model may not know. */
+/*
+ * Writes values of the library's answers as JSON, without what a model may not know. The caller lists the members to
+ * leave out, such as the place of a rule.
+ */
 #include <jansson.h>
 
 #include "mcp/protocol/answer.h"
-
-static bool is_skipped(const char *name, const char *const *skip)
-{
-    for (; name && skip && *skip; skip++) {
-        if (same(name, *skip))
-            return true;
-    }
-    return false;
-}
 
 static void put_member(struct json *j, const struct pinfold_value *in, const struct pinfold_value *one,
                        const char *const *skip, const struct answer_rewrite *as)
 {
     const char *name = pinfold_value_name(one), *text = as ? pinfold_value_text(one, NULL) : NULL;
-    if (is_skipped(name, skip))
+    if (same_as_one(name, skip))
         return;
     if (!text || !name || !same(name, as->name)) {
         answer_rewrite(j, name, one, skip, as);

@@ -1,4 +1,7 @@
-/* Asks the user at the server's terminal, one question at a time. */
+/*
+ * Asks the user at the server's terminal, one question at a time. For clients that cannot ask their user themselves,
+ * and only while the terminal is the server's own.
+ */
 #include "mcp/protocol/asker.h"
 
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* Requests that workers carry out: their order, and what they say on their way to the client. */
+/*
+ * Requests that workers carry out: their order, and what they say on their way to the client. Calls about one shell
+ * come one after the other (a lane); all others run beside each other.
+ */
 #include "mcp/protocol/peer.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
-/* The methods of the protocol that a client may call. */
+/*
+ * The methods of the protocol that a client may call, by a table of names. What takes time is handed to a worker, so
+ * that the server always answers.
+ */
+#include "base/hash.h"
 #include "mcp/protocol/peer.h"
 
 #include <stdio.h>
@@ -141,14 +145,11 @@ static char *lane_of(const struct tool *t, const json_t *arguments)
     return strdup(session ? session : "default");
 }
 
-/* A number for the session that a call is about: client and name, FNV-1a. */
+/* A number for the session that a call is about: client and name. */
 static uint64_t affinity_of(const struct peer *p, const struct tool *t, const char *session)
 {
-    uint64_t h = 14695981039346656037u;
-    for (const char *c = p->name; *c; c++)
-        h = (h ^ (unsigned char)*c) * 1099511628211u;
-    for (const char *c = session ? session : "default"; *c; c++)
-        h = (h ^ (unsigned char)*c) * 1099511628211u;
+    session = session ? session : "default";
+    const uint64_t h = hash64(hash64(HASH64, p->name, strlen(p->name)), session, strlen(session));
     return t->sessions ? h | 1 : 0;
 }
 

@@ -1,4 +1,7 @@
-/* Which media type a file has: pictures, sounds and PDF by their first bytes, everything else by the end of the name. */
+/*
+ * Which media type a file has: pictures, sounds and PDF by their first bytes, everything else by the end of the name.
+ * A client shows a picture as one, so its bytes decide and not the name that a box gave it.
+ */
 #include "mcp/protocol/mime.h"
 
 #include <string.h>

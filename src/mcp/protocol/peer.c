@@ -1,4 +1,7 @@
-/* One client of the server: the protocol's requests, notifications, calls and questions. */
+/*
+ * One client of the server: the protocol's requests, notifications, calls and questions. The transport gives it whole
+ * messages and takes what it sends; it knows no socket.
+ */
 #include "mcp/protocol/peer.h"
 
 #include <stdio.h>

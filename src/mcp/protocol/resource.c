@@ -1,4 +1,7 @@
-/* URIs of resources, read and written. */
+/*
+ * URIs of resources, read and written. A session's name and a path are encoded, so that each resource has one URI
+ * alone.
+ */
 #include "mcp/protocol/resource.h"
 
 #include <stdlib.h>
@@ -24,22 +27,14 @@ static void encode(struct buf *out, const char *text, bool slashes)
     }
 }
 
-static int digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                  : -1;
-}
-
 /* NULL: it is not encoded well, is no UTF-8, or holds NUL. */
-static const char *decode(struct str s, struct arena *mem)
+static const char *decode_uri(struct str s, struct arena *mem)
 {
     char *to = arena_str(mem, s), *at = to;
     for (size_t i = 0; to && i < s.n; i++) {
         int c = (unsigned char)s.p[i];
         if (c == '%') {
-            int high = i + 2 < s.n ? digit(s.p[i + 1]) : -1, low = i + 2 < s.n ? digit(s.p[i + 2]) : -1;
+            int high = i + 2 < s.n ? hex_digit(s.p[i + 1]) : -1, low = i + 2 < s.n ? hex_digit(s.p[i + 2]) : -1;
             c = high < 0 || low < 0 ? 0 : high * 16 + low;
             i += 2;
         }
@@ -62,14 +57,14 @@ bool resource_parse(const char *uri, struct arena *mem, struct resource *ret)
         return false;
     rest = str_skip(rest, sizeof HEAD - 1);
     struct str session = str_until(&rest, '/');
-    ret->session = decode(session, mem);
+    ret->session = decode_uri(session, mem);
     if (!ret->session || !ret->session[0])
         return false;
     if (str_is(rest, AUDIT))
         return true;
     if (!str_starts(rest, STR(FILES "/")))
         return false;
-    ret->path = decode(str_skip(rest, sizeof FILES - 1), mem);
+    ret->path = decode_uri(str_skip(rest, sizeof FILES - 1), mem);
     return ret->path != NULL;
 }
 

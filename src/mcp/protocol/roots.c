@@ -1,4 +1,6 @@
-/* file: URIs of a client's directories. */
+/*
+ * file: URIs of a client's directories, as paths. One that is of another host, or is not encoded well, is none.
+ */
 #include "mcp/protocol/roots.h"
 
 #include <stdbool.h>
@@ -6,13 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
+#include "base/str.h"
 
 char *roots_directory(const char *uri)
 {

@@ -1,4 +1,7 @@
-/* JSON-RPC messages: reads and checks one, begins and ends results, errors and requests. */
+/*
+ * JSON-RPC messages: reads and checks one, begins and ends results, errors and requests. Only the envelope: what is
+ * in it belongs to methods.c.
+ */
 #include "mcp/protocol/rpc.h"
 
 #include <errno.h>

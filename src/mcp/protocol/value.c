@@ -1,4 +1,7 @@
-/* Reads and writes JSON values (jansson) from and to pinfold's own buffers. */
+/*
+ * Reads and writes JSON values (jansson) from and to pinfold's own buffers. jansson reads what clients send; what is
+ * written goes through base/json.h, so that text in it is clean.
+ */
 #include "mcp/protocol/value.h"
 
 #include <stdio.h>

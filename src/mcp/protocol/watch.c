@@ -1,4 +1,7 @@
-/* Subscriptions to resources: checks once a second whether one has changed. */
+/*
+ * Subscriptions to resources: checks once a second whether one has changed. A worker looks, as for every call; one
+ * look is under way at a time.
+ */
 #include "mcp/protocol/watch.h"
 
 #include <errno.h>

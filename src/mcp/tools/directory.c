@@ -1,4 +1,7 @@
-/* Checks a directory named by a model, and finds the server's state directories. */
+/*
+ * Checks a directory named by a model, and finds the server's state directories. Only directories below a base that a
+ * person named, over no link.
+ */
 #include "mcp/tools/directory.h"
 
 #include <dirent.h>
@@ -13,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hash.h"
 #include "sys/remove.h"
 #include "mcp/mcp.h"
 #include "sys/file.h"
@@ -71,15 +75,12 @@ char *directory_permitted(const char *directory, const struct mcp_options *o, in
     return NULL;
 }
 
-/* FNV-1a in 128 bits of two seeds: a name for what may be any text. */
+/* A name for what may be any text. */
 static void name_hash(const char *text, char to[33])
 {
-    uint64_t a = 14695981039346656037u, b = 0x9ae16a3b2f90404fu;
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        a = (a ^ *p) * 1099511628211u;
-        b = (b ^ *p) * 1099511628211u + (b >> 29);
-    }
-    snprintf(to, 33, "%016llx%016llx", (unsigned long long)a, (unsigned long long)b);
+    uint64_t h[2];
+    hash128(text, strlen(text), h);
+    snprintf(to, 33, "%016llx%016llx", (unsigned long long)h[0], (unsigned long long)h[1]);
 }
 
 static bool make_own(const char *path)

@@ -1,4 +1,7 @@
-/* The last line of a command's output, told as progress a few times a second at most. */
+/*
+ * The last line of a command's output, told as progress a few times a second at most. A client sees that a long
+ * command goes on without getting all of its output twice.
+ */
 #include "mcp/tools/telling.h"
 
 #include <time.h>

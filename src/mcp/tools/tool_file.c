@@ -1,4 +1,7 @@
-/* The tools for files: read, write and edit, list, glob and grep in a session. */
+/*
+ * The tools for files: read, write and edit, list, glob and grep in a session. All by the library's file functions,
+ * whose calls are made in the box: its rules hold, and this process opens nothing.
+ */
 #include "mcp/tools/tool_file.h"
 
 #include <errno.h>

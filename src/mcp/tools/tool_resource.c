@@ -1,4 +1,6 @@
-/* Lists and reads resources: audit logs and files of sessions. */
+/*
+ * Lists and reads resources: audit logs and files of sessions. A client sees those of its own sessions only.
+ */
 #include "mcp/tools/tool_resource.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* The list of tools, their schemas, and the checks of arguments, from the same tables. */
+/*
+ * The list of tools, their schemas, and the checks of arguments, from the same tables. What a schema does not have is
+ * refused before a worker hears of the call.
+ */
 #include <stdio.h>
 
 #include "mcp/tools/tool_file.h"

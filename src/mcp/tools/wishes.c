@@ -1,4 +1,7 @@
-/* Options in a model's call: those that restrict the box apply, the user is asked about the others. */
+/*
+ * Options in a model's call: those that restrict the box apply, the user is asked about the others. The library
+ * decides which ones restrict (pinfold_policy_options.wishes); nothing is guessed here.
+ */
 #include "mcp/tools/wishes.h"
 
 #include <errno.h>
@@ -301,8 +304,8 @@ static void put_question(struct buf *out, const struct mcp_job *j, const struct 
     buf_text(out, "?");
 }
 
-static int load(const struct mcp_job *j, const struct pinfold_option *wishes, bool granted, struct arena *mem,
-                struct pinfold_policy **ret, struct pinfold_error *error)
+static int load_with_wishes(const struct mcp_job *j, const struct pinfold_option *wishes, bool granted,
+                            struct arena *mem, struct pinfold_policy **ret, struct pinfold_error *error)
 {
     struct pinfold_policy_options o = j->keeps ? *j->place->kept_options : *j->place->options->policy;
     struct pinfold_option *all = NULL;
@@ -336,7 +339,7 @@ int wishes_policy(struct mcp_job *j, uint64_t timeout_ms, struct pinfold_policy 
         job_fail(j, "out of memory");
         return -ENOMEM;
     }
-    int r = load(j, wishes, false, mem, ret, &error);
+    int r = load_with_wishes(j, wishes, false, mem, ret, &error);
     auto_buf struct buf said = BUF(1u << 16);
     wishes_words(j, r < 0 ? error.text : "", &said);
     if (r < 0 && error.kind == PINFOLD_ERROR_REFUSED) {
@@ -352,7 +355,7 @@ int wishes_policy(struct mcp_job *j, uint64_t timeout_ms, struct pinfold_policy 
             return -EPERM;
         }
         job_tell(j, "allowed for this call");
-        r = load(j, wishes, true, mem, ret, &error);
+        r = load_with_wishes(j, wishes, true, mem, ret, &error);
         said.n = 0;
         wishes_words(j, r < 0 ? error.text : "", &said);
     }

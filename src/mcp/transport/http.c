@@ -1,4 +1,7 @@
-/* Connections, sessions and event streams of the HTTP server. */
+/*
+ * Connections, sessions and event streams of the HTTP server. By the protocol's "Streamable HTTP"; a request from
+ * another origin or without the token is refused before its body is read.
+ */
 #include "mcp/transport/http.h"
 
 #include <arpa/inet.h>

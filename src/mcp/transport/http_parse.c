@@ -1,4 +1,7 @@
-/* Parses HTTP/1.1 request heads, chunked bodies, and the headers Accept and Host. */
+/*
+ * Parses HTTP/1.1 request heads, chunked bodies, and the headers Accept and Host. Pure and strict: what two servers
+ * could read differently is an error (RFC 9112).
+ */
 #include "mcp/transport/http.h"
 
 #include <strings.h>
@@ -139,14 +142,6 @@ int http_head(struct str bytes, struct mcp_http_head *ret)
     return r < 0 ? r : (int)(bytes.n - rest.n);
 }
 
-static int hex(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 static int chunk_size(struct str line, uint64_t *ret)
 {
     uint64_t n = 0;
@@ -154,7 +149,7 @@ static int chunk_size(struct str line, uint64_t *ret)
     struct str size = str_trim(str_until(&line, ';'));
 
     for (; digits < size.n; digits++) {
-        int d = hex(size.p[digits]);
+        int d = hex_digit(size.p[digits]);
         if (d < 0 || digits > 10)
             return -400;
         n = n * 16 + (uint64_t)d;

@@ -1,4 +1,7 @@
-/* Splits a byte stream into lines with a maximum length. */
+/*
+ * Splits a byte stream into lines with a maximum length. Of a line that is too long the id is still found, so that
+ * the client gets an answer to it.
+ */
 #include "mcp/transport/pipe.h"
 
 static void take_whole(struct lines *l, void (*line)(void *ctx, struct str text), void *ctx)

@@ -1,4 +1,7 @@
-/* A small poll(2) loop of event sources. */
+/*
+ * A small poll(2) loop of event sources. The server has some dozens of descriptors at most, for which nothing larger
+ * is needed.
+ */
 #include "mcp/transport/loop.h"
 
 #include <errno.h>

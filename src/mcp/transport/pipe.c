@@ -1,4 +1,7 @@
-/* The transport over standard input and output. */
+/*
+ * The transport over standard input and output: one message a line. It never blocks in a write, however slowly the
+ * client reads.
+ */
 #include "mcp/transport/pipe.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Messages that are kept until a client has surely got them. */
+/*
+ * Messages that are kept until a client has surely got them. One whose connection broke names the last event that it
+ * saw, and goes on from there.
+ */
 #include "mcp/transport/stream.h"
 
 #include <stdlib.h>

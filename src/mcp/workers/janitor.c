@@ -1,4 +1,7 @@
-/* Ends sessions that a client or a dead server left behind, in a process that survives the server. */
+/*
+ * Ends sessions that a client or a dead server left behind, in a process that survives the server. It learns of the
+ * server's death by the end of a pipe, also after SIGKILL.
+ */
 #include "mcp/workers/janitor.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* A call in its worker process: questions and progress to the server, and the result. */
+/*
+ * A call in its worker process: questions and progress to the server, and the result. Frames on a socket; the worker
+ * can be killed at any point.
+ */
 #include "mcp/workers/job.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Names the owner of a server's sessions by process, start time and boot, and finds dead ones. */
+/*
+ * Names the owner of a server's sessions by process, start time and boot, and finds dead ones. A number alone would
+ * be another process's one day.
+ */
 #include "mcp/workers/owner.h"
 
 #include <errno.h>

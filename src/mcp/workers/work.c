@@ -1,4 +1,7 @@
-/* Worker processes: one per call, started and watched by the server. */
+/*
+ * Worker processes: one per call, started and watched by the server. They carry out what may take long or fail badly,
+ * so that the process that talks goes on.
+ */
 #include "mcp/workers/work.h"
 
 #include <errno.h>

@@ -33,7 +33,7 @@ struct folds {
 };
 
 /* False if there is no room: then the row is printed. */
-static bool fold(struct folds *f, const char *word, const char *how)
+static bool fold_row(struct folds *f, const char *word, const char *how)
 {
     size_t i = 0;
     while (i < f->n && (f->all[i].word != word || strcmp(f->all[i].how, how) != 0))
@@ -90,7 +90,7 @@ static void show_files(const struct plan *p, bool brief, struct buf *out)
                 here = g == (at->hides ? 3 : 2);
             if (!here || !place_is_telling(at) || (at->act == ACT_NOT_THERE && !at->said))
                 continue;
-            if (!brief || !is_foldable(at) || !fold(&folds, word_access(at), word_how(at)))
+            if (!brief || !is_foldable(at) || !fold_row(&folds, word_access(at), word_how(at)))
                 put_place(p, at, out);
         }
         put_folds(&folds, g == 1 ? "cache" : "name", out);
@@ -133,8 +133,8 @@ static void show_guard(const struct plan *p, bool brief, struct buf *out)
         bool kept = r->kind == GUARD_RULE_PRIVATE && r->flags & GUARD_RULE_KEPT;
         const char *word = kept ? "kept" : word_guard_rule((enum guard_rule_kind)r->kind);
         if (brief &&
-            ((r->kind == GUARD_RULE_NAME && origin_is_builtin(p->policy, r->origin) && fold(&names, word, how)) ||
-             (r->kind == GUARD_RULE_PRIVATE && fold(&private, word, ""))))
+            ((r->kind == GUARD_RULE_NAME && origin_is_builtin(p->policy, r->origin) && fold_row(&names, word, how)) ||
+             (r->kind == GUARD_RULE_PRIVATE && fold_row(&private, word, ""))))
             continue;
         policy_origin(p->policy, r->origin, origin, sizeof origin);
         bool slash = how[0] && r->flags & GUARD_RULE_DIRECTORY;

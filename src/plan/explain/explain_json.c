@@ -1,4 +1,7 @@
-/* Prints a plan as JSON: the same as explain.c, for programs. */
+/*
+ * Prints a plan as JSON: the same as explain.c, for programs. Names of members are an interface: new ones may come,
+ * none may go.
+ */
 #include "base/json.h"
 #include "plan/explain/words.h"
 

@@ -1,4 +1,7 @@
-/* Finds what a box sees at a path: the innermost place around it decides, as in steps.c, which makes what is said here. */
+/*
+ * Finds what a box sees at a path: the innermost place around it decides, as in steps.c, which makes what is said
+ * here. `pinfold why` asks it; no file is opened for the answer.
+ */
 #include "plan/seen.h"
 
 #include "plan/make.h"

@@ -1,4 +1,7 @@
-/* The words of `pinfold explain` for places, networks and guard rules. */
+/*
+ * The words of `pinfold explain` for places, networks and guard rules. One function per kind, so that the text and
+ * JSON say the same.
+ */
 #include "plan/explain/words.h"
 
 #include <inttypes.h>

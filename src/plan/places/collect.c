@@ -177,12 +177,6 @@ static int collect_mount(struct making *m, const struct mount_rule *rule)
     return images ? 0 : repeat_link(m, rule->to, to->real, rule->origin);
 }
 
-static int by_target(const void *a, const void *b)
-{
-    const struct mount_rule *const *x = a, *const *y = b;
-    return path_order((*x)->to, (*y)->to);
-}
-
 /* A target inside another comes after it. */
 static int collect_mounts(struct making *m)
 {
@@ -191,7 +185,7 @@ static int collect_mounts(struct making *m)
         return no_memory(m);
     for (size_t i = 0; i < m->policy->n_mounts; i++)
         order[i] = &m->policy->mounts[i];
-    if (sort_pointers(m->mem, (const void **)order, m->policy->n_mounts, by_target) < 0)
+    if (sort_pointers(m->mem, (const void **)order, m->policy->n_mounts, mount_target_order) < 0)
         return no_memory(m);
     int r = 0;
     for (size_t i = 0; r == 0 && i < m->policy->n_mounts; i++)
@@ -651,7 +645,7 @@ static int by_place(const void *a, const void *b)
     return c ? c : (*x)->order < (*y)->order ? -1 : 1;
 }
 
-static unsigned layer_of(const struct making *m, const struct plan_place *p)
+static unsigned layer_index(const struct making *m, const struct plan_place *p)
 {
     return p->origin < m->policy->n_origins ? m->policy->origins[p->origin].layer : LAYER_BUILTIN;
 }
@@ -663,7 +657,7 @@ static bool more_specific(const struct making *m, const struct plan_place *p, co
         return false;
     if (p->workspace && !p->said)
         return !p->why;
-    return !p->said || layer_of(m, p) >= layer_of(m, match);
+    return !p->said || layer_index(m, p) >= layer_index(m, match);
 }
 
 static int sort_places(struct making *m)

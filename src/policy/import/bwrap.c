@@ -91,7 +91,7 @@ static struct str written(const struct bwrap *b, const char *path)
 /* ---- what is visible ---- */
 
 /* A later mount hides what was there. */
-static int show(struct bwrap *b, struct bwrap_shown new)
+static int show_place(struct bwrap *b, struct bwrap_shown new)
 {
     if (!new.from || !new.to)
         return bwrap_no_memory(b);
@@ -108,19 +108,19 @@ enum bind_bits { READ_ONLY = 1, TRY = 2, DEVICES = 4 };
 
 static int bind(struct bwrap *b, const struct node *at, const struct node *v, int bits)
 {
-    return show(b, (struct bwrap_shown){.kind = BIND,
-                                        .from = path_clean_at(b->mem, b->src->world->cwd, v[0].text),
-                                        .to = path_clean_at(b->mem, "/", v[1].text),
-                                        .read_only = bits & READ_ONLY,
-                                        .optional = bits & TRY,
-                                        .devices = bits & DEVICES,
-                                        .at = at});
+    return show_place(b, (struct bwrap_shown){.kind = BIND,
+                                              .from = path_clean_at(b->mem, b->src->world->cwd, v[0].text),
+                                              .to = path_clean_at(b->mem, "/", v[1].text),
+                                              .read_only = bits & READ_ONLY,
+                                              .optional = bits & TRY,
+                                              .devices = bits & DEVICES,
+                                              .at = at});
 }
 
 static int tmpfs(struct bwrap *b, const struct node *at, const struct node *v, int arg)
 {
     (void)arg;
-    return show(
+    return show_place(
         b, (struct bwrap_shown){.kind = PRIVATE, .from = "", .to = path_clean_at(b->mem, "/", v[0].text), .at = at});
 }
 
@@ -147,10 +147,10 @@ static int overlay(struct bwrap *b, const struct node *at, const struct node *v,
 static int symlink(struct bwrap *b, const struct node *at, const struct node *v, int arg)
 {
     (void)arg;
-    return show(b, (struct bwrap_shown){.kind = LINK,
-                                        .from = arena_str(b->mem, v[0].text),
-                                        .to = path_clean_at(b->mem, "/", v[1].text),
-                                        .at = at});
+    return show_place(b, (struct bwrap_shown){.kind = LINK,
+                                              .from = arena_str(b->mem, v[0].text),
+                                              .to = path_clean_at(b->mem, "/", v[1].text),
+                                              .at = at});
 }
 
 static int remount(struct bwrap *b, const struct node *at, const struct node *v, int arg)
@@ -332,7 +332,7 @@ static const struct option {
 
 /* ---- statements ---- */
 
-static const struct bwrap_shown *root_of(const struct bwrap *b)
+static const struct bwrap_shown *shown_root(const struct bwrap *b)
 {
     const struct bwrap_shown *root = NULL;
     for (size_t i = 0; i < b->n_shown; i++)
@@ -341,17 +341,10 @@ static const struct bwrap_shown *root_of(const struct bwrap *b)
     return root;
 }
 
-static bool is_one_of(const char *path, const char *const *list)
-{
-    while (*list && !same(path, *list))
-        list++;
-    return *list != NULL;
-}
-
 static int say_private(struct bwrap *b, const struct bwrap_shown *s)
 {
     static const char *const own[] = {"/", "/tmp", "/var/tmp", "/run", "/dev/shm", NULL};
-    if (is_one_of(s->to, own))
+    if (same_as_one(s->to, own))
         return 0;
     int r = bwrap_say(b, KEY_HIDE, s->at, written(b, s->to), STR(""), 0);
     return r < 0 || s->read_only
@@ -365,7 +358,7 @@ static int say_link(struct bwrap *b, const struct bwrap_shown *s)
 {
     static const char *const merged[] = {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", NULL};
     const char *to = s->from[0] == '/' ? s->from + 1 : s->from;
-    if (is_one_of(s->to, merged) && strncmp(to, "usr/", 4) == 0 && same(to + 4, s->to + 1))
+    if (same_as_one(s->to, merged) && strncmp(to, "usr/", 4) == 0 && same(to + 4, s->to + 1))
         return bwrap_say(b, KEY_RO, s->at, str_of(s->to), STR(""), SAID_OPTIONAL);
     return bwrap_ignore(b, s->at, arena_printf(b->mem, "--symlink %s %s", s->from, s->to),
                         "links are not created: bind the target, or use the target's path");
@@ -410,7 +403,7 @@ static int say_bind(struct bwrap *b, const struct bwrap_shown *s)
 
 static int say_shown(struct bwrap *b)
 {
-    const struct bwrap_shown *root = root_of(b);
+    const struct bwrap_shown *root = shown_root(b);
     int r = 0;
     if (!root || root->kind != BIND || !same(root->from, "/"))
         r = bwrap_say_text(b, KEY_HIDE, root ? root->at : b->at, "/*"); /* bubblewrap's root begins empty */
@@ -445,7 +438,7 @@ static bool may_be_workspace(const struct bwrap *b, const char *path)
 }
 
 /* Directories of the system cannot be a project. */
-static bool is_system(const char *path)
+static bool is_system_tree(const char *path)
 {
     static const char *const trees[] = {"/usr",  "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc",
                                         "/boot", "/opt", "/run",  "/var", "/snap",  "/nix",   "/gnu",    NULL};
@@ -472,7 +465,7 @@ static const struct bwrap_shown *bound(const struct bwrap *b, bool read_only, bo
     for (size_t i = 0; i < b->n_shown; i++) {
         const struct bwrap_shown *s = &b->shown[i];
         if (!s->gone && s->kind == BIND && !s->optional && s->read_only == read_only &&
-            same(s->from, s->to) == own_place && is_system(s->from) == system && may_be_workspace(b, s->from))
+            same(s->from, s->to) == own_place && is_system_tree(s->from) == system && may_be_workspace(b, s->from))
             return s;
     }
     return NULL;
@@ -482,7 +475,7 @@ static const struct bwrap_shown *bound(const struct bwrap *b, bool read_only, bo
    directories of the system only if there are no others. */
 static int say_workspace(struct bwrap *b)
 {
-    const struct bwrap_shown *root = root_of(b), *at;
+    const struct bwrap_shown *root = shown_root(b), *at;
     const char *best = chdir_here(b, &at);
     static const struct {
         bool read_only, own_place, system;
@@ -505,7 +498,7 @@ static int say_workspace(struct bwrap *b)
                          by_chdir ? "--chdir makes it the workspace, which is also visible at its own path"
                                   : "as the first directory that can be a project it is the workspace, which is also "
                                     "visible at its own path");
-    else if (r == 0 && !by_chdir && is_system(best))
+    else if (r == 0 && !by_chdir && is_system_tree(best))
         r = bwrap_ignore(b, b->at, "a workspace", "none of the bound paths can be a project: use --workspace DIR");
     return r;
 }

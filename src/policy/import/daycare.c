@@ -1,4 +1,7 @@
-/* Translates daycare's `docker` section, by its design text. */
+/*
+ * Translates daycare's `docker` section, by its design text. A table of its keys; one that is not in it is named as
+ * unknown (foreign.c).
+ */
 #include "policy/import/foreign.h"
 
 static int daycare_socket(struct foreign *f, const struct node *n)

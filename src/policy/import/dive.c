@@ -1,4 +1,7 @@
-/* Translates dive's `sandbox:` block, by its design text and the JSON tags of its Config. */
+/*
+ * Translates dive's `sandbox:` block, by its design text and the JSON tags of its Config. A table of its keys; what
+ * pinfold cannot do is named, never left out silently (foreign.c).
+ */
 #include <stdio.h>
 
 #include "policy/import/foreign.h"

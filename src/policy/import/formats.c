@@ -1,4 +1,7 @@
-/* Which reader translates settings of which format. */
+/*
+ * Which reader translates settings of which format. Each makes statements of pinfold's own language, which then go
+ * the way of every policy text.
+ */
 #include "policy/import/foreign.h"
 
 int read_foreign(const struct source *src, enum policy_format format, const struct node *root)

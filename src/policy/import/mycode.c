@@ -1,4 +1,7 @@
-/* Translates mycode's SandboxConfig, by its design text. */
+/*
+ * Translates mycode's SandboxConfig, by its design text. A table of its keys; units that it leaves out (MB, seconds)
+ * are added here.
+ */
 #include <errno.h>
 
 #include "policy/import/foreign.h"

@@ -1,4 +1,7 @@
-/* Translates settings of srt: those of sandbox-runtime 0.0.78, by its README and configuration schema. */
+/*
+ * Translates settings of srt: those of sandbox-runtime 0.0.78, by its README and configuration schema. Its patterns
+ * differ from ours; one that cannot be said here is an error, not a wider rule.
+ */
 #include <errno.h>
 #include <stdio.h>
 

@@ -1,4 +1,7 @@
-/* Looks up policy keys: by name, by flag, and the nearest name for a typing error. */
+/*
+ * Looks up policy keys: by name, by flag, and the nearest name for a typing error. The table is keys.h; a word of
+ * another sandbox's settings is answered with ours.
+ */
 #include "policy/text/keys.h"
 
 const struct policy_key key_table[KEY_COUNT] = {

@@ -1,4 +1,7 @@
-/* Parses YAML into a tree of nodes with their locations, without anchors, tags and aliases. */
+/*
+ * Parses YAML into a tree of nodes with their locations, without anchors, tags and aliases. JSON is a part of YAML
+ * and read by it, too; depth and size have ceilings, since the text may be a stranger's.
+ */
 #include "policy/text/node.h"
 
 #include <errno.h>
@@ -63,7 +66,7 @@ static int node_say(const struct yaml_reader *r, yaml_mark_t at, const char *sen
 }
 
 /* The text at `mark`, whose index counts characters. */
-static const char *text_at(const struct yaml_reader *r, const yaml_mark_t *mark)
+static const char *text_at_mark(const struct yaml_reader *r, const yaml_mark_t *mark)
 {
     size_t at = 0;
     for (size_t line = 0; line < mark->line && at < r->text.n; at++)
@@ -80,7 +83,7 @@ static const char *text_at(const struct yaml_reader *r, const yaml_mark_t *mark)
 static const char *usual_mistake(const struct yaml_reader *r, char room[80])
 {
     const yaml_parser_t *y = &r->yaml;
-    const char *here = text_at(r, &y->problem_mark), *context = y->context ? y->context : "";
+    const char *here = text_at_mark(r, &y->problem_mark), *context = y->context ? y->context : "";
     char c = here[0];
     if (strstr(context, "an alias"))
         c = '*';

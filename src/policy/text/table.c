@@ -1,17 +1,20 @@
-/* A hash table from text to number, with salts for several tables in one. */
+/*
+ * A hash table from text to number, with salts for several tables in one. It holds what a merge has already, so that
+ * a thousand rules are not each compared with all others.
+ */
 #include "policy/text/table.h"
 
-/* FNV-1a, 32 bits. Texts come from the user's own files, and MAX_POLICY_RULES bounds what a hostile one can do. */
-static uint32_t hash_of(uint32_t salt, struct str s)
+#include "base/hash.h"
+
+/* Texts come from the user's own files, and MAX_POLICY_RULES bounds what a hostile one can do. */
+static uint32_t text_hash(uint32_t salt, struct str s)
 {
-    uint32_t h = 2166136261u ^ salt;
-    for (size_t i = 0; i < s.n; i++)
-        h = (h ^ (unsigned char)s.p[i]) * 16777619u;
+    uint32_t h = hash32(HASH32 ^ salt, s.p, s.n);
     h ^= h >> 15;
     return h ? h : 1;
 }
 
-static struct table_slot *slot_of(const struct table *t, uint32_t hash, uint32_t salt, struct str key)
+static struct table_slot *find_slot(const struct table *t, uint32_t hash, uint32_t salt, struct str key)
 {
     size_t i = hash & (t->room - 1);
     for (;; i = (i + 1) & (t->room - 1)) {
@@ -28,7 +31,7 @@ uint32_t *table_find(const struct table *t, uint32_t salt, struct str key)
 {
     if (!t->room)
         return NULL;
-    const struct table_slot *s = slot_of(t, hash_of(salt, key), salt, key);
+    const struct table_slot *s = find_slot(t, text_hash(salt, key), salt, key);
     return s->hash ? &t->keys[s->at].value : NULL;
 }
 
@@ -64,11 +67,11 @@ bool table_reserve(struct table *t, size_t n)
 
 uint32_t *table_put(struct table *t, uint32_t salt, struct str key, uint32_t value, bool *ret_new)
 {
-    uint32_t hash = hash_of(salt, key);
+    uint32_t hash = text_hash(salt, key);
 
     if (t->n >= t->keys_room && !resize(t, t->room ? t->room * 4 : 16, t->room ? t->room * 2 : 8))
         return NULL;
-    struct table_slot *s = slot_of(t, hash, salt, key);
+    struct table_slot *s = find_slot(t, hash, salt, key);
     *ret_new = !s->hash;
     if (!s->hash) {
         *s = (struct table_slot){hash, (uint32_t)t->n};

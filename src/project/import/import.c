@@ -1,4 +1,7 @@
-/* Moves what volumes of agent-sandbox have to the shelf of a checkout: the order of boxes, and what a shell's history is taken from. */
+/*
+ * Moves what volumes of agent-sandbox have to the shelf of a checkout: the order of boxes, and what a shell's history
+ * is taken from. The volumes are hostile: they are read in boxes, and nothing there is changed.
+ */
 #include "project/import/import.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* What stage.c, pull.c and step.c all ask git, and how they read what it says. */
+/*
+ * What stage.c, pull.c and step.c all ask git, and how they read what it says. Up to a ceiling, and only lines of the
+ * expected form: what git prints is about a box's objects.
+ */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>

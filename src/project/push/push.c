@@ -1,4 +1,7 @@
-/* A push at the host's side: its commands are judged before git sees them, and handed to the git that carries them out. */
+/*
+ * A push at the host's side: its commands are judged before git sees them, and handed to the git that carries them
+ * out. Both run in a box of their own (push.h), because the bytes come from another one.
+ */
 #include "project/push/push.h"
 
 #include <errno.h>

@@ -168,7 +168,7 @@ struct commit {
     size_t n_parents;
 };
 
-static bool take_line(struct str *text, struct str head, struct str *ret)
+static bool cut_line_after(struct str *text, struct str head, struct str *ret)
 {
     if (!str_starts(*text, head))
         return false;
@@ -182,13 +182,13 @@ static bool read_commit(struct str text, struct commit *ret)
 {
     struct str parent;
     *ret = (struct commit){.n_parents = 0};
-    if (!take_line(&text, STR("tree "), &ret->tree))
+    if (!cut_line_after(&text, STR("tree "), &ret->tree))
         return false;
-    while (take_line(&text, STR("parent "), &parent)) {
+    while (cut_line_after(&text, STR("parent "), &parent)) {
         if (ret->n_parents < PARENTS_MAX)
             ret->parents[ret->n_parents++] = parent;
     }
-    if (!take_line(&text, STR("author "), &ret->author))
+    if (!cut_line_after(&text, STR("author "), &ret->author))
         return false;
     while (text.n && str_until(&text, '\n').n)
         ;

@@ -20,8 +20,8 @@ static size_t count_of(const struct pinfold_option *o)
 }
 
 /* `first`: the agent's own options, or NULL. Free the policy with policy_free(). */
-static int load(struct starting *s, const struct pinfold_option *first, const struct agent_begin *ask,
-                struct policy **ret, struct err *e)
+static int load_first(struct starting *s, const struct pinfold_option *first, const struct agent_begin *ask,
+                      struct policy **ret, struct err *e)
 {
     struct pinfold_policy_options o = {.size = sizeof o};
     struct layers layers;
@@ -42,7 +42,7 @@ static int load(struct starting *s, const struct pinfold_option *first, const st
 int first_check(struct starting *s, const struct agent_begin *ask, struct err *e)
 {
     struct policy *p = NULL;
-    int r = load(s, NULL, ask, &p, e);
+    int r = load_first(s, NULL, ask, &p, e);
     policy_free(p);
     return r;
 }
@@ -97,7 +97,7 @@ int first_lines(struct starting *s, const struct agent_begin *ask, const char **
 {
     auto_buf struct buf b = BUF(16384);
     struct policy *p = NULL;
-    int r = load(s, s->options, ask, &p, e);
+    int r = load_first(s, s->options, ask, &p, e);
     if (r < 0)
         return r;
     put_writes(s, p, &b);

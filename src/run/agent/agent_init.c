@@ -39,7 +39,7 @@ static const struct agent_kept *file_at(const struct starting *s, size_t i, size
 }
 
 /* Of a program that npm has installed, as its package says; NULL: not known. Nothing is started for that. */
-static const char *version_of(struct starting *s)
+static const char *agent_version(struct starting *s)
 {
     static char text[65536];
     char at[PATH_MAX];
@@ -77,7 +77,7 @@ static void choose_texts(struct starting *s, struct buf *said)
             if (!f->since)
                 continue;
             if (!looked)
-                version = version_of(s);
+                version = agent_version(s);
             looked = true;
             since = f->since;
             if (version && strverscmp(version, f->since) >= 0)

@@ -80,7 +80,7 @@ static int open_kept(const struct starting *s, const char *dir, const char *name
 }
 
 /* "answer", "answer1" ...: of the first login in the file, the second. */
-static const char *answer_of(const struct agent_kept *f, const struct agent_renew *renew, struct arena *mem)
+static const char *renewal_said(const struct agent_kept *f, const struct agent_renew *renew, struct arena *mem)
 {
     size_t n = 0;
     for (const struct agent_renew *w = f->renew; w && w != renew; w = w->next)
@@ -106,7 +106,7 @@ static int owner_at(const struct starting *s, size_t i, const struct agent_kept 
     auto_fd int kept = open_kept(s, dir, slash + 1, mem, e);
     if (kept < 0)
         return kept;
-    const char *answer = answer_of(f, renew, mem), *word = NULL;
+    const char *answer = renewal_said(f, renew, mem), *word = NULL;
     if (if_kept && faccessat(kept, answer, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
     int found = renew->program_word && new_login < 0 ? agent_program_word(&s->program, renew, mem, &word, e) : 0;
@@ -240,7 +240,7 @@ static const char *expires_of(const struct kept_login *l)
 }
 
 /* One look: whether any of the host's files is another one than the box has. */
-static bool look_at(struct keeper *k)
+static bool look_at_login(struct keeper *k)
 {
     bool news = false;
     for (size_t i = 0; i < k->n; i++) {
@@ -285,13 +285,13 @@ static void watch(struct keeper *k)
 }
 
 /* The kernel takes some ten milliseconds to end a watch, and pinfold waits for this process: a command that ends at once has none. */
-static _Noreturn void keep(struct keeper *k)
+static _Noreturn void keep_logins(struct keeper *k)
 {
     sleep_until(k, (int64_t)time(NULL) + FIRST_S);
     watch(k);
     for (;;) {
         int64_t due = INT64_MAX, now = (int64_t)time(NULL);
-        if (look_at(k))
+        if (look_at_login(k))
             hand_in(k);
         for (size_t i = 0; i < k->n; i++)
             due = due_at(&k->logins[i]) < due ? due_at(&k->logins[i]) : due;
@@ -332,7 +332,7 @@ static _Noreturn void become_keeper(struct keeper *k, int up, int live, int lock
         for (size_t n = 0; n < AGENT_KEPT_MAX; n++)
             k->s->layers.open[i].files[n] = -1;
     }
-    keep(k);
+    keep_logins(k);
 }
 
 /* As the box got it: what changes from then on is news. */

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,21 +57,26 @@ static int by_version(const void *a, const void *b)
     return strverscmp(*(const char *const *)b, *(const char *const *)a);
 }
 
-/* "~/..." with "*" for a version, newest first. */
-static void in_place(struct program_search *s, const char *place)
+/* A pattern below `dir`, with "*" for a version, newest first; `place` is what is told of it. */
+static void in_place(struct program_search *s, const char *dir, const char *pattern, const char *place)
 {
-    glob_t found;
-    const char *pattern = arena_printf(s->mem, "%s%s", place[0] == '~' ? s->home : "", place + (place[0] == '~'));
-    const char *said = strstr(buf_cstr(&s->tried), place);
-    if (said && (!said[strlen(place)] || said[strlen(place)] == ','))
+    size_t n = 0;
+    const char *said = place ? strstr(buf_cstr(&s->tried), place) : NULL;
+    if (!place || (said && (!said[strlen(place)] || said[strlen(place)] == ',')))
         return; /* a definition may name one of the usual places */
     buf_printf(&s->tried, ", %s", place);
-    if (!pattern || glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
-        return;
-    qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, by_version);
-    for (size_t i = 0; i < found.gl_pathc; i++)
-        consider(s, found.gl_pathv[i], false);
-    globfree(&found);
+    const char **found = agent_places(s->mem, dir, pattern, &n);
+    if (n > 1)
+        qsort(found, n, sizeof *found, by_version);
+    for (size_t i = 0; i < n; i++)
+        consider(s, found[i], false);
+}
+
+/* "~/..." or "/...", from a definition or from here. */
+static void in_usual_place(struct program_search *s, const char *place)
+{
+    const bool home = place && place[0] == '~';
+    in_place(s, home ? s->home : "", place ? place + home : "", place);
 }
 
 int agent_program_find(const struct agent *a, const char *home, struct arena *mem, struct agent_program *ret,
@@ -91,11 +95,11 @@ int agent_program_find(const struct agent *a, const char *home, struct arena *me
     on_path(&s);
     const char *prefix = getenv("NPM_CONFIG_PREFIX");
     if (prefix && prefix[0] == '/')
-        in_place(&s, arena_printf(mem, "%s/bin/%s", prefix, s.name));
+        in_place(&s, prefix, arena_printf(mem, "bin/%s", s.name), arena_printf(mem, "%s/bin/%s", prefix, s.name));
     for (size_t i = 0; a->start.places && a->start.places[i]; i++)
-        in_place(&s, a->start.places[i]);
+        in_usual_place(&s, a->start.places[i]);
     for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++)
-        in_place(&s, arena_printf(mem, "%s/%s", dirs[i], s.name));
+        in_usual_place(&s, arena_printf(mem, "%s/%s", dirs[i], s.name));
     int r = 0;
     if (!ret->path)
         r = err_say(e, ERR_POLICY, "%s is not installed: no program '%s' in %s%s%s", a->title, s.name,
@@ -146,13 +150,13 @@ int agent_program_word(const struct agent_program *p, const struct agent_renew *
     const char *slash = p->real ? strrchr(p->real, '/') : NULL, *found = NULL;
     size_t left = WORD_FILES;
     for (size_t i = 0; slash && !found && r->program_files[i]; i++) {
-        glob_t all;
-        const char *pattern = arena_printf(mem, "%.*s/%s", (int)(slash - p->real), p->real, r->program_files[i]);
-        if (!pattern || glob(pattern, 0, NULL, &all) != 0)
-            continue;
-        for (size_t k = 0; k < all.gl_pathc && !found && left; k++, left--)
-            found = word_in_file(all.gl_pathv[k], str_of(r->program_word), mem);
-        globfree(&all);
+        size_t n = 0;
+        const char **all =
+            agent_places(mem, arena_printf(mem, "%.*s", (int)(slash - p->real), p->real), r->program_files[i], &n);
+        if (n > 1)
+            qsort(all, n, sizeof *all, text_order);
+        for (size_t k = 0; k < n && !found && left; k++, left--)
+            found = word_in_file(all[k], str_of(r->program_word), mem);
     }
     if (!found)
         return err_say(

@@ -10,6 +10,9 @@ struct agent_program {
 };
 int agent_program_find(const struct agent *a, const char *home, struct arena *mem, struct agent_program *ret,
                        struct err *e);
+enum { AGENT_PLACES = 4096 };
+/* What is at `pattern` below the directory `dir` ("" is the root), at most AGENT_PLACES, in no order: agent_places.c. */
+const char **agent_places(struct arena *mem, const char *dir, const char *pattern, size_t *ret_n);
 /* The word that begins so in the program's own files (agents.h, program_word); the first one. */
 int agent_program_word(const struct agent_program *p, const struct agent_renew *r, struct arena *mem, const char **ret,
                        struct err *e);

@@ -271,7 +271,7 @@ static int words(struct starting *s, const struct agent_begin *ask, char ***ret,
     return one && !arena_failed(s->mem) ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "agent");
 }
 
-static int bring(struct starting *s, struct err *e)
+static int bring_layers(struct starting *s, struct err *e)
 {
     auto_fd int lock = -1;
     if (!s->lone)
@@ -326,7 +326,7 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
     for (size_t i = 0; r == 0 && i < s->agent.start.n_layers; i++)
         r = share(s, i, e);
     if (r == 0 && !ask->look_only)
-        r = bring(s, e);
+        r = bring_layers(s, e);
     if (r == 0 && s->lone)
         r = login_open_door(s, e);
     if (r < 0)

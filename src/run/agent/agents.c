@@ -1,4 +1,7 @@
-/* The library's calls about agents: the list, command lines, and logins for a session. */
+/*
+ * The library's calls about agents: the list, command lines, and logins for a session. They only look and say;
+ * agent_start.c is what starts one.
+ */
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
@@ -18,8 +21,8 @@ enum { AGENT_ARENA = 8 << 20, MAX_ENTRIES = 64 };
 
 extern char **environ;
 
-static int begin(const struct pinfold_agent_options *from, struct pinfold_agent_options *o, struct arena **ret_mem,
-                 struct agent *a, struct err *e)
+static int begin_listing(const struct pinfold_agent_options *from, struct pinfold_agent_options *o,
+                         struct arena **ret_mem, struct agent *a, struct err *e)
 {
     int r = take_options(o, sizeof *o, from, from ? from->size : 0, e);
     *ret_mem = r == 0 ? arena_new(AGENT_ARENA) : NULL;
@@ -178,12 +181,7 @@ int pinfold_agent_list_report(struct pinfold_report **ret, struct pinfold_error 
 
 /* ---- prepare ---- */
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static bool exists(const char *path)
+static bool is_on_host(const char *path)
 {
     return access(path, F_OK) == 0;
 }
@@ -201,7 +199,7 @@ static const char **entries(const char *path, struct arena *mem)
     if (all)
         (void)closedir(all);
     if (list)
-        qsort(list, n, sizeof *list, by_name);
+        qsort(list, n, sizeof *list, text_order);
     return list && arena_push(mem, &list, &n, sizeof *one) ? list : NULL;
 }
 
@@ -237,7 +235,7 @@ static int answer(const struct pinfold_agent_options *o, const struct agent_sync
 }
 
 /* All in one piece of memory: the list, then its texts. */
-static struct pinfold_option *options_of(const char **flags)
+static struct pinfold_option *flags_as_options(const char **flags)
 {
     size_t n = 0, bytes = 0;
     for (; flags[n]; n++)
@@ -292,7 +290,7 @@ int pinfold_agent_prepare(const struct pinfold_agent_options *options, struct pi
     struct world w;
     struct err e = {0};
     const char **flags = NULL;
-    int r = begin(options, &o, &mem, &a, &e);
+    int r = begin_listing(options, &o, &mem, &a, &e);
     if (r == 0)
         r = world_look(mem, NULL, &w, &e);
     if (r == 0 && !o.state)
@@ -306,7 +304,7 @@ int pinfold_agent_prepare(const struct pinfold_agent_options *options, struct pi
         const struct agent_box box = {.state = o.state,
                                       .host_home = w.home,
                                       .home = o.home ? o.home : w.home,
-                                      .exists = exists,
+                                      .exists = is_on_host,
                                       .entries = entries,
                                       .environ = (const char *const *)environ};
         r = agent_flags(&a, &box, mem, &flags, &e);
@@ -315,7 +313,7 @@ int pinfold_agent_prepare(const struct pinfold_agent_options *options, struct pi
         renew_logins(mem, o.agent);
     if (r == 0)
         r = agent_sync(&a, AGENT_LINUX, w.home, o.state, open_sqlite, &done, &e);
-    struct pinfold_option *list = r == 0 && ret_options ? options_of(flags) : NULL;
+    struct pinfold_option *list = r == 0 && ret_options ? flags_as_options(flags) : NULL;
     if (r == 0 && ret_options && !list)
         r = err_sys(&e, ERR_SYSTEM, ENOMEM, "agent");
     if (r < 0)
@@ -340,7 +338,7 @@ int pinfold_agent_argv(const struct pinfold_agent_options *options, char ***ret,
     struct err e = {0};
     const char **argv = NULL;
     size_t n = 0, bytes = 0;
-    int r = begin(options, &o, &mem, &a, &e);
+    int r = begin_listing(options, &o, &mem, &a, &e);
     if (r == 0) {
         const struct agent_ask ask = {.home = o.home,
                                       .directory = o.directory,

@@ -1,4 +1,7 @@
-/* What agent_start.c, agent_keep.c and agent_login.c begin with: the definition, the places of an agent, its layers and their locks. */
+/*
+ * What agent_start.c, agent_keep.c and agent_login.c begin with: the definition, the places of an agent, its layers
+ * and their locks. In this order, since a lock is on a layer that the definition names.
+ */
 #include "run/agent/starting.h"
 
 #include <fcntl.h>

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hash.h"
 #include "match/path.h"
 #include "run/words.h"
 #include "supervisor/run.h"
@@ -60,9 +61,7 @@ static bool is_due(const char *state, const char *workspace)
 {
     char path[PATH_MAX];
     struct stat st;
-    uint64_t h = 14695981039346656037u; /* FNV-1a: a collision costs a line */
-    for (const char *c = workspace; *c; c++)
-        h = (h ^ (unsigned char)*c) * 1099511628211u;
+    uint64_t h = hash64(HASH64, workspace, strlen(workspace)); /* a collision costs a line */
     int n = snprintf(path, sizeof path, "%s/told/env-%016llx", state, (unsigned long long)h);
     if (n < 0 || n >= (int)sizeof path || (stat(path, &st) == 0 && time(NULL) - st.st_mtime < DAY))
         return n < 0 || n >= (int)sizeof path;

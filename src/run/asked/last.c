@@ -1,4 +1,7 @@
-/* The audit log for people: selected, checked, and the last refusal in it. */
+/*
+ * The audit log for people: selected, checked, and the last refusal in it. Lines are read as text and not as JSON: a
+ * damaged one is passed over, and says so under --verify.
+ */
 #include "run/asked/last.h"
 
 #include <errno.h>

@@ -29,7 +29,7 @@ static const struct own_image {
     const struct image_file *files;
 } own_images[] = {{"base", image_files_base}, {"budgie", image_files_budgie}};
 
-static const struct image_file *own_files(const char *own)
+static const struct image_file *own_image_files(const char *own)
 {
     for (size_t i = 0; own && i < sizeof own_images / sizeof *own_images; i++) {
         if (same(own, own_images[i].name))
@@ -40,7 +40,7 @@ static const struct image_file *own_files(const char *own)
 
 const char *image_own_file(const char *own, const char *name)
 {
-    for (const struct image_file *f = own_files(own); f && f->name; f++) {
+    for (const struct image_file *f = own_image_files(own); f && f->name; f++) {
         if (same(f->name, name))
             return f->text;
     }
@@ -66,7 +66,7 @@ static int make_context(const char *own, char path[64], struct err *e)
     }
     auto_fd int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int r = dir < 0 ? -errno : 0;
-    for (const struct image_file *f = own_files(own); r == 0 && f->name; f++)
+    for (const struct image_file *f = own_image_files(own); r == 0 && f->name; f++)
         r = put_own_file(dir, f);
     return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "cannot write the image's files to '%s'", path) : 0;
 }
@@ -100,7 +100,7 @@ static void say_step(struct building *b, enum image_build_say what)
         b->ask->say(b->ask->ctx, what, &b->step);
 }
 
-static void take_line(struct building *b, struct str line)
+static void take_build_line(struct building *b, struct str line)
 {
     struct image_step next = {0};
     struct str text;
@@ -141,7 +141,7 @@ static void take_piece(void *ctx, const char *piece, size_t n)
         rest = str_skip(rest, part.n + (end != NULL));
         if (!end)
             return;
-        take_line(b, buf_view(&b->line));
+        take_build_line(b, buf_view(&b->line));
         b->line.n = 0;
     }
 }
@@ -196,7 +196,7 @@ static int build(const struct image_build *ask, const struct policy *p, struct i
     if (r == 0) {
         r = container_watch(&engine, words, more, take_piece, &b);
         if (b.line.n)
-            take_line(&b, buf_view(&b.line));
+            take_build_line(&b, buf_view(&b.line));
         ret->status = r;
         ret->engine = engine.podman ? "podman" : "docker";
         ret->elapsed_ms = tool_now_ms() - b.began;

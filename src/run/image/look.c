@@ -109,7 +109,7 @@ static void look_list(struct buf *to, size_t *n, const char *path)
         buf_put(to, path, strlen(path) + 1);
 }
 
-static void look_at_file(struct image_look *l, int dir, const char *name, const struct stat *st, const char *path)
+static void look_at_image_file(struct image_look *l, int dir, const char *name, const struct stat *st, const char *path)
 {
     char value[64];
     const bool runs = st->st_mode & 0111;
@@ -146,7 +146,7 @@ static void look_walk(struct image_look *l, int dir, char path[PATH_MAX], size_t
         path[n] = '/';
         memcpy(path + n + 1, d->d_name, more + 1);
         if (S_ISREG(st.st_mode))
-            look_at_file(l, dirfd(names), d->d_name, &st, path);
+            look_at_image_file(l, dirfd(names), d->d_name, &st, path);
         int below =
             S_ISDIR(st.st_mode) ? openat(dirfd(names), d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
         if (below >= 0)

@@ -124,7 +124,7 @@ static int ask_gpg(const struct gpg_preparing *s, const char *program, const cha
 
 /* ---- keys ---- */
 
-static void split(struct str line, struct str fields[FIELDS])
+static void split_fields(struct str line, struct str fields[FIELDS])
 {
     for (size_t i = 0; i < FIELDS; i++)
         fields[i] = str_until(&line, ':');
@@ -205,7 +205,7 @@ static int find_gpg_key(struct gpg_preparing *s, const struct gpg_key_rule *rule
     for (bool more = true; r == 0 && more;) {
         more = rest.n > 0;
         struct str line = str_until(&rest, '\n');
-        split(line, f);
+        split_fields(line, f);
         if (!more || str_is(f[F_TYPE], "sec")) {
             r = take_block(s, keys, n, rule->key, by_user, user, &found, &unable);
             n = 0;
@@ -252,7 +252,7 @@ static int name_gpg_keys(struct gpg_preparing *s)
 
 /* ---- where a passphrase is asked for ---- */
 
-static void add_option(struct gpg_preparing *s, const char ***list, size_t *n, const char *name, const char *value)
+static void add_key_option(struct gpg_preparing *s, const char ***list, size_t *n, const char *name, const char *value)
 {
     for (const char *c = value; c && *c; c++) {
         if (*c < ' ' || *c == 127)
@@ -272,14 +272,14 @@ static int dialogue_options(struct gpg_preparing *s)
     char tty[64];
     for (int fd = 0; fd < 3; fd++) {
         if (isatty(fd) && ttyname_r(fd, tty, sizeof tty) == 0) {
-            add_option(s, &list, &n, "ttyname", tty);
-            add_option(s, &list, &n, "ttytype", getenv("TERM"));
+            add_key_option(s, &list, &n, "ttyname", tty);
+            add_key_option(s, &list, &n, "ttytype", getenv("TERM"));
             break;
         }
     }
-    add_option(s, &list, &n, "display", getenv("DISPLAY"));
-    add_option(s, &list, &n, "xauthority", getenv("XAUTHORITY"));
-    add_option(s, &list, &n, "lc-ctype", getenv("LC_ALL") ? getenv("LC_ALL") : getenv("LC_CTYPE"));
+    add_key_option(s, &list, &n, "display", getenv("DISPLAY"));
+    add_key_option(s, &list, &n, "xauthority", getenv("XAUTHORITY"));
+    add_key_option(s, &list, &n, "lc-ctype", getenv("LC_ALL") ? getenv("LC_ALL") : getenv("LC_CTYPE"));
     end = arena_push(s->mem, &list, &n, sizeof *end);
     s->ready->box.rules.options = list;
     return end ? 0 : gpg_no_memory(s->e);

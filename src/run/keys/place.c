@@ -1,4 +1,7 @@
-/* The directory of a box's socket to an agent's filter: created, found again after a pinfold that was killed, removed. */
+/*
+ * The directory of a box's socket to an agent's filter: created, found again after a pinfold that was killed,
+ * removed. ssh.c and gpg.c share it; a lock in it tells whether its maker lives.
+ */
 #include "run/keys/place.h"
 
 #include <dirent.h>

@@ -106,7 +106,7 @@ static int connect_agent(const char *path)
     return take_fd(&fd);
 }
 
-static int list_keys(struct preparing *s)
+static int list_agent_keys(struct preparing *s)
 {
     const char *path = getenv("SSH_AUTH_SOCK");
     const char ask[5] = {0, 0, 0, 1, SSH_TYPE_LIST};
@@ -507,7 +507,7 @@ static int make_socket(struct preparing *s)
     return r < 0 ? r : add_layer_flag(s, "env", arena_printf(s->mem, "SSH_AUTH_SOCK=%s", path));
 }
 
-static int show_files(struct preparing *s)
+static int show_key_files(struct preparing *s)
 {
     const struct policy *p = s->p->policy;
     const char *dir = arena_printf(s->mem, "%s/.ssh", s->p->layers.world.home);
@@ -579,13 +579,13 @@ int ssh_begin(struct pinfold_policy *p, struct ssh_ready *ret, struct err *e)
     struct preparing s = {.p = p, .ready = ret, .mem = ret->mem, .e = e};
     r = ret->mem ? 0 : ssh_no_memory(e);
     if (r == 0 && policy->n_ssh_keys) {
-        r = list_keys(&s);
+        r = list_agent_keys(&s);
         if (r == 0)
             r = make_rules(&s);
         if (r == 0)
             r = make_socket(&s);
         if (r == 0)
-            r = show_files(&s);
+            r = show_key_files(&s);
     }
     if (r == 0 && policy->n_gpg_keys)
         r = add_gpg(&s);

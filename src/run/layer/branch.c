@@ -187,7 +187,7 @@ static int land_branch(struct branching *b, struct repo *r, int answer)
     return no < 0 ? no : said && *said ? leave_ignored(b, answer) : branch_no_memory(b);
 }
 
-static int check_name(struct branching *b, const struct repo *r)
+static int check_branch_name(struct branching *b, const struct repo *r)
 {
     struct layer_object o;
     struct str text;
@@ -219,7 +219,7 @@ static int make_branch(struct branching *b, const struct changes *all, const boo
     struct repo r;
     int no = repo_read(b->t, &none, b->mem, &r, b->e);
     if (no == 0)
-        no = check_name(b, &r);
+        no = check_branch_name(b, &r);
     if (no == 0)
         no = find_identity(b);
     if (no < 0)

@@ -1,4 +1,7 @@
-/* The library's functions for copy-on-write layers: opens a layer and its workspace, and reports what it changes and what was done. */
+/*
+ * The library's functions for copy-on-write layers: opens a layer and its workspace, and reports what it changes and
+ * what was done. src/layer/ has the rules; here they meet the policy that holds in the workspace now.
+ */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>

@@ -1,4 +1,7 @@
-/* What a layer has of a repository lands; first its branches are judged, if that was noted when its box began. */
+/*
+ * What a layer has of a repository lands; first its branches are judged, if that was noted when its box began. The
+ * person's hooks judge them in boxes (moves.c), before anything is changed.
+ */
 #include "run/layer/verify.h"
 
 #include <errno.h>

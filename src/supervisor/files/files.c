@@ -1,4 +1,7 @@
-/* File calls into a box: requests to the guard's file socket, with temporary files and renames for writing. */
+/*
+ * File calls into a box: requests to the guard's file socket, with temporary files and renames for writing. A reader
+ * in the box thus sees the old file or the new one, never a part.
+ */
 #include "supervisor/files/files.h"
 #include <errno.h>
 #include <stddef.h>

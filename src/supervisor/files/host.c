@@ -64,19 +64,8 @@ static int host_enter(struct host_walk *w, int next)
 /* What the link `fd` says stands in front of the rest. */
 static int host_follow(struct host_walk *w, int fd)
 {
-    char text[FILE_PATH];
-    long n = sys_readlinkat(fd, "", text, sizeof text);
-    size_t left = strlen(w->rest);
-    if (n < 0)
-        return (int)n;
-    if (n == 0 || n >= (long)sizeof text || (size_t)n + left + 2 > sizeof w->rest)
-        return -ENAMETOOLONG;
-    if (++w->links > HOST_LINKS)
-        return -ELOOP;
-    memmove(w->rest + n + 1, w->rest, left + 1);
-    memcpy(w->rest, text, (size_t)n);
-    w->rest[n] = '/';
-    return text[0] == '/' ? host_enter(w, sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0)) : 0;
+    const int no = link_before_rest(fd, w->rest, sizeof w->rest, &w->links, HOST_LINKS);
+    return no == 1 ? host_enter(w, sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0)) : no;
 }
 
 /* The next component into w->name; false: there is none left. */

@@ -1,4 +1,7 @@
-/* The file API over directories: listing, removing, copying. */
+/*
+ * The file API over directories: listing, removing, copying. A tree may change while it is walked, and be deeper than
+ * a path is long; every step is a call of files.c.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,11 +33,6 @@ static void names_free(struct names *all)
 }
 #define auto_names __attribute__((cleanup(names_free)))
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* All names but "." and "..", sorted. */
 static int names_of(int dir, struct names *ret)
 {
@@ -61,7 +59,7 @@ static int names_of(int dir, struct names *ret)
         }
     }
     if (ret->n)
-        qsort(ret->p, ret->n, sizeof *ret->p, by_text);
+        qsort(ret->p, ret->n, sizeof *ret->p, text_order);
     return 0;
 }
 
@@ -102,7 +100,7 @@ static int open_in_box(int files, const char *path, uint32_t flags, const char *
 
 /* ---- listing ---- */
 
-static const char *type_of(unsigned mode)
+static const char *mode_type(unsigned mode)
 {
     return S_ISREG(mode) ? "file" : S_ISDIR(mode) ? "directory" : S_ISLNK(mode) ? "link" : "other";
 }
@@ -117,7 +115,7 @@ static void put_entry(struct json *j, int dir, const char *name, const char *sho
     json_text(j, "name", shown);
     if (!utf8_valid(str_of(shown)))
         json_base64(j, "name_base64", str_of(shown));
-    json_text(j, "type", type_of(st.mode));
+    json_text(j, "type", mode_type(st.mode));
     json_uint(j, "size", st.size);
     snprintf(text, sizeof text, "%04o", st.mode & 07777u);
     json_text(j, "mode", text);

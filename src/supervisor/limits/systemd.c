@@ -251,7 +251,7 @@ static int authenticate(int fd)
     return r < 0 ? r : send_all(fd, "BEGIN\r\n", 7);
 }
 
-static int connect_to(const char *path)
+static int connect_bus(const char *path)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     struct timeval patience = {PATIENCE_S, 0};
@@ -276,12 +276,12 @@ static int ask_scope(const char *unit, int pid, struct err *e)
     bool bus = false;
 
     snprintf(path, sizeof path, "/run/user/%u/systemd/private", (unsigned)geteuid());
-    auto_fd int fd = connect_to(path);
+    auto_fd int fd = connect_bus(path);
     int no = -fd;
     if (fd < 0) { /* a manager that keeps its socket to itself may still be on the bus */
         char other[64];
         snprintf(other, sizeof other, "/run/user/%u/bus", (unsigned)geteuid());
-        fd = connect_to(other);
+        fd = connect_bus(other);
         bus = true;
     }
     if (fd < 0)

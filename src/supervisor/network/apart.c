@@ -37,8 +37,8 @@ static bool has_main; /* apart_take() was called */
 
 /* ---- what is handed on ---- */
 
-/* Appends bytes, and has the pointer `*at` of the copy say where: the offset, which take() turns into an address. */
-static void put(struct buf *out, const void *bytes, size_t n, const void *at)
+/* Appends bytes, and has the pointer `*at` of the copy say where: the offset, which map_message() turns into an address. */
+static void put_part(struct buf *out, const void *bytes, size_t n, const void *at)
 {
     static const char zeros[8];
     const uintptr_t offset = out->n;
@@ -54,17 +54,17 @@ static void put_proxy(struct buf *out, const struct proxy *from, struct proxy *t
     const char *const *const texts[] = {&from->variable, &from->basic};
     const char **const theirs[] = {&to->variable, &to->basic};
     for (int i = 0; i < 2; i++)
-        put(out, *texts[i], *texts[i] ? strlen(*texts[i]) : 0, theirs[i]);
-    put(out, from->user.p, from->user.n, &to->user.p);
-    put(out, from->password.p, from->password.n, &to->password.p);
+        put_part(out, *texts[i], *texts[i] ? strlen(*texts[i]) : 0, theirs[i]);
+    put_part(out, from->user.p, from->user.n, &to->user.p);
+    put_part(out, from->password.p, from->password.n, &to->password.p);
 }
 
 static void fill_ask(struct buf *out, const struct egress_ask *ask, struct apart_handed *h)
 {
     h->ask = *ask;
     h->counts = !ask->publish;
-    put(out, ask->rules, ask->n_rules * sizeof *ask->rules, &h->ask.rules);
-    put(out, ask->resolver.hosts.p, ask->resolver.hosts.n, &h->ask.resolver.hosts.p);
+    put_part(out, ask->rules, ask->n_rules * sizeof *ask->rules, &h->ask.rules);
+    put_part(out, ask->resolver.hosts.p, ask->resolver.hosts.n, &h->ask.resolver.hosts.p);
     h->proxied = ask->proxies;
     if (!ask->proxies)
         return;
@@ -73,7 +73,7 @@ static void fill_ask(struct buf *out, const struct egress_ask *ask, struct apart
     h->proxies.skipped = NULL;
     put_proxy(out, &ask->proxies->plain, &h->proxies.plain);
     put_proxy(out, &ask->proxies->other, &h->proxies.other);
-    put(out, ask->proxies->direct, ask->proxies->n_direct * sizeof *ask->proxies->direct, &h->proxies.direct);
+    put_part(out, ask->proxies->direct, ask->proxies->n_direct * sizeof *ask->proxies->direct, &h->proxies.direct);
 }
 
 static void fill_ssh(struct buf *out, const struct ssh_filter *ssh, struct apart_handed *h)
@@ -85,16 +85,16 @@ static void fill_ssh(struct buf *out, const struct ssh_filter *ssh, struct apart
     h->ssh.rules.n_keys = ssh->rules.n_keys < SSH_MAX_KEYS ? ssh->rules.n_keys : SSH_MAX_KEYS;
     for (size_t i = 0; i < h->ssh.rules.n_keys; i++) {
         keys[i] = ssh->rules.keys[i];
-        put(out, keys[i].key.p, keys[i].key.n, &keys[i].key.p);
-        put(out, keys[i].name, strlen(keys[i].name), &keys[i].name);
+        put_part(out, keys[i].key.p, keys[i].key.n, &keys[i].key.p);
+        put_part(out, keys[i].name, strlen(keys[i].name), &keys[i].name);
     }
-    put(out, keys, h->ssh.rules.n_keys * sizeof keys[0], &h->ssh.rules.keys);
-    put(out, ssh->rules.logins, ssh->rules.n_logins * sizeof one, &h->ssh.rules.logins);
+    put_part(out, keys, h->ssh.rules.n_keys * sizeof keys[0], &h->ssh.rules.keys);
+    put_part(out, ssh->rules.logins, ssh->rules.n_logins * sizeof one, &h->ssh.rules.logins);
     for (size_t i = 0; buf_ok(out) && i < ssh->rules.n_logins; i++) {
         const size_t at = (uintptr_t)h->ssh.rules.logins + i * sizeof one;
         one = ssh->rules.logins[i];
-        put(out, one.host_key.p, one.host_key.n, &one.host_key.p);
-        put(out, one.host, strlen(one.host), &one.host);
+        put_part(out, one.host_key.p, one.host_key.n, &one.host_key.p);
+        put_part(out, one.host, strlen(one.host), &one.host);
         if (buf_ok(out))
             memcpy(out->p + at, &one, sizeof one);
     }
@@ -102,7 +102,7 @@ static void fill_ssh(struct buf *out, const struct ssh_filter *ssh, struct apart
 
 static void put_text(struct buf *out, const char *text, const char *const *at)
 {
-    put(out, text, text ? strlen(text) : 0, at);
+    put_part(out, text, text ? strlen(text) : 0, at);
 }
 
 static void fill_gpg(struct buf *out, const struct gpg_filter *gpg, struct apart_handed *h)
@@ -117,13 +117,13 @@ static void fill_gpg(struct buf *out, const struct gpg_filter *gpg, struct apart
         keys[i] = gpg->rules.keys[i];
         put_text(out, gpg->rules.keys[i].name, &keys[i].name);
     }
-    put(out, keys, h->gpg.rules.n_keys * sizeof keys[0], &h->gpg.rules.keys);
+    put_part(out, keys, h->gpg.rules.n_keys * sizeof keys[0], &h->gpg.rules.keys);
     for (; n < GPG_OPTIONS && gpg->rules.options && gpg->rules.options[n]; n++)
         put_text(out, gpg->rules.options[n], &options[n]);
-    put(out, options, (n + 1) * sizeof options[0], &h->gpg.rules.options);
+    put_part(out, options, (n + 1) * sizeof options[0], &h->gpg.rules.options);
 }
 
-static void fill(struct buf *out, const struct net_process *a)
+static void fill_message(struct buf *out, const struct net_process *a)
 {
     struct apart_handed h = {.sockets = a->sockets};
     memcpy(h.mark, handed_mark, sizeof h.mark);
@@ -144,7 +144,7 @@ static int hand(const struct net_process *a, struct egress_counts **ret_counts)
 {
     auto_buf struct buf out = BUF(ROOM);
     *ret_counts = NULL;
-    fill(&out, a);
+    fill_message(&out, a);
     if (!buf_ok(&out))
         return -ENOMEM;
     own_fd int memory = sys_memory("pinfold-network");
@@ -199,7 +199,7 @@ static int by_number(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-static void keep(struct birth_apart *b, int fd)
+static void keep_fd(struct birth_apart *b, int fd)
 {
     if (fd >= 0 && b->n < KEPT)
         b->keep[b->n++] = fd;
@@ -207,20 +207,20 @@ static void keep(struct birth_apart *b, int fd)
 
 static void keep_theirs(struct birth_apart *b, const struct net_process *a)
 {
-    keep(b, a->sockets);
+    keep_fd(b, a->sockets);
     if (!a->ask) {
-        keep(b, a->ssh ? a->ssh->listener : a->gpg->listener);
-        keep(b, a->ssh ? a->ssh->events : a->gpg->events);
+        keep_fd(b, a->ssh ? a->ssh->listener : a->gpg->listener);
+        keep_fd(b, a->ssh ? a->ssh->events : a->gpg->events);
         return;
     }
-    keep(b, a->ask->events);
+    keep_fd(b, a->ask->events);
     for (size_t i = 0; i < a->ask->n_reach; i++)
-        keep(b, a->ask->reach[i].listener);
+        keep_fd(b, a->ask->reach[i].listener);
     if (a->ask->way == CATCH_SOCKET && !a->ask->publish)
-        keep(b, a->ask->sockets[EGRESS_PROXY]);
+        keep_fd(b, a->ask->sockets[EGRESS_PROXY]);
 }
 
-static int execute(struct birth_apart *b)
+static int become_apart(struct birth_apart *b)
 {
     void *stack = sys_pages(STACK);
     if (!stack)
@@ -252,7 +252,7 @@ static char **fault_environment(struct birth_apart *b)
     }
     snprintf(counted, sizeof counted, "%s=%d", FAULT_FD_NAME, sys_fault_fd);
     list[n++] = counted;
-    keep(b, sys_fault_fd);
+    keep_fd(b, sys_fault_fd);
     snprintf(preload, sizeof preload, "LD_PRELOAD=%s", library ? library : "");
     list[n++] = library ? preload : NULL;
     list[n] = NULL;
@@ -275,11 +275,11 @@ int apart_start(struct net_process *a, struct err *e)
 #endif
         snprintf(b.number, sizeof b.number, "%d", memory);
         b.program = program;
-        keep(&b, program);
-        keep(&b, memory);
+        keep_fd(&b, program);
+        keep_fd(&b, memory);
         keep_theirs(&b, a);
         qsort(b.keep, (size_t)b.n, sizeof b.keep[0], by_number);
-        pid = execute(&b);
+        pid = become_apart(&b);
     }
     if (pid < 0) {
         apart_end(counts);
@@ -342,7 +342,7 @@ static void relocate_gpg(struct apart_handed *h)
 }
 
 /* What apart_start() left in descriptor `fd`, or NULL. */
-static struct apart_handed *take(int fd)
+static struct apart_handed *map_message(int fd)
 {
     const off_t bytes = lseek(fd, 0, SEEK_END);
     if (bytes < (off_t)(COUNTS + sizeof(struct apart_handed)))
@@ -369,7 +369,7 @@ struct apart_handed *apart_take(int argc, char **argv)
     char *rest;
     has_main = true;
     long fd = argc == 3 && strcmp(argv[1], APART_OPTION) == 0 ? strtol(argv[2], &rest, 10) : -1;
-    struct apart_handed *h = fd < 0 || fd > INT_MAX || *rest ? NULL : take((int)fd);
+    struct apart_handed *h = fd < 0 || fd > INT_MAX || *rest ? NULL : map_message((int)fd);
     if (h)
         (void)close((int)fd);
     return h;

@@ -108,7 +108,7 @@ static void agree(struct box *b, enum control_op op, uint32_t closed)
     put_line(b, &line);
 }
 
-static void list(struct box *b)
+static void list_rules(struct box *b)
 {
     auto_buf struct buf line = BUF(CONTROL_OUT_MAX / 2);
     struct json j = JSON(&line);
@@ -279,7 +279,7 @@ static void change(struct box *b, const struct control_line *line)
         apply(b, line->op);
 }
 
-static void obey(struct box *b, struct str text)
+static void obey_line(struct box *b, struct str text)
 {
     auto_arena struct arena *mem = arena_new(ARENA_MAX);
     struct control_line line;
@@ -289,7 +289,7 @@ static void obey(struct box *b, struct str text)
         return;
     }
     if (line.op == CONTROL_LIST) {
-        list(b);
+        list_rules(b);
         return;
     }
     if (line.op != CONTROL_ANSWER) {
@@ -318,7 +318,7 @@ static void obey_lines(struct box *b)
         if (line.n > CONTROL_LINE_MAX && !c->skipping)
             control_refuse(b, "the line is longer than 256 KiB");
         else if (end && !c->skipping && line.n)
-            obey(b, line);
+            obey_line(b, line);
         c->skipping = !end;
         at += line.n + (end ? 1 : 0);
     }

@@ -29,7 +29,7 @@ void egress_none(struct box *b)
     b->egress = (struct egress_process){.pid = -1, .pidfd = -1, .sockets = -1, .events = -1};
 }
 
-static int add_rule(struct box *b, const struct net_rule *said)
+static int add_egress_rule(struct box *b, const struct net_rule *said)
 {
     char text[16];
     struct str form = str_of(said->text);
@@ -56,7 +56,7 @@ static int fill_memory(struct box *b, struct egress_memory *m)
     for (size_t i = 0; r == 0 && i < p->n_net_rules; i++) {
         enum net_verb verb = p->net_rules[i].verb;
         if (verb == NET_RULE_ALLOW || verb == NET_RULE_DENY || verb == NET_RULE_DENY_PORT)
-            r = add_rule(b, &p->net_rules[i]);
+            r = add_egress_rule(b, &p->net_rules[i]);
     }
     m->ask.way = b->spec->start.plan->catch;
     for (uint32_t i = 0; i < image->n_steps; i++) {

@@ -58,7 +58,7 @@ static int check_members(const struct node *root, enum control_op op, struct err
     return 0;
 }
 
-static int take_answer(const struct node *root, struct control_line *ret, struct err *e)
+static int take_answer_line(const struct node *root, struct control_line *ret, struct err *e)
 {
     const struct node *id = node_get(root, "id"), *allow = node_get(root, "allow"),
                       *remember = node_get(root, "remember");
@@ -117,7 +117,7 @@ static int take_members(const struct node *root, struct arena *mem, struct contr
         return r == 0 && deny ? take_hosts(deny, "deny", mem, &ret->deny, &ret->n_deny, e) : r;
     }
     case CONTROL_ANSWER:
-        return take_answer(root, ret, e);
+        return take_answer_line(root, ret, e);
     case CONTROL_LIST:
         break;
     }

@@ -121,7 +121,7 @@ _Noreturn void publish_serve(struct egress_ask *ask, int sockets)
     egress_serve(ask);
 }
 
-static int begin(struct box *b, struct egress_ask *ask)
+static int begin_publishing(struct box *b, struct egress_ask *ask)
 {
     int sockets[2], events[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
@@ -175,7 +175,7 @@ int publish_begin(struct box *b)
         r = bind_port(b, &p->net_rules[i], ask->n_reach, &ask->reach[ask->n_reach]);
         ask->n_reach += r == 0;
     }
-    return r < 0 || !b->publish.ask ? r : begin(b, b->publish.ask);
+    return r < 0 || !b->publish.ask ? r : begin_publishing(b, b->publish.ask);
 }
 
 void publish_started(struct box *b)

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/hash.h"
 #include "supervisor/network/live.h"
 #include "policy/set.h"
 #include "sys/fd.h"
@@ -33,14 +34,10 @@ void network_target(const struct egress_event *v, char *ret, size_t n)
         snprintf(ret + k, n - (size_t)k, ":%u", v->port);
 }
 
-static uint32_t hash_of(const struct host_rule *r)
+static uint32_t rule_hash(const struct host_rule *r)
 {
-    const unsigned char *p = (const unsigned char *)r->name;
-    uint32_t h = 2166136261u ^ (uint32_t)(r->verb | r->match << 8 | r->prefix << 16);
-    for (size_t i = 0; i < sizeof r->net.b; i++)
-        h = (h ^ r->net.b[i]) * 16777619u;
-    for (; *p; p++)
-        h = (h ^ *p) * 16777619u;
+    uint32_t h = hash32(HASH32 ^ (uint32_t)(r->verb | r->match << 8 | r->prefix << 16), r->net.b, sizeof r->net.b);
+    h = hash32(h, r->name, strlen(r->name));
     return h ^ (uint32_t)(r->low << 16 | r->high);
 }
 
@@ -51,10 +48,10 @@ static bool same_rule(const struct host_rule *a, const struct host_rule *b)
            strcmp(a->name, b->name) == 0;
 }
 
-static int add(struct live *l, struct str text, const struct host_rule *rule, enum rule_from from, uint32_t origin,
-               bool *ret_new, struct err *e)
+static int add_live(struct live *l, struct str text, const struct host_rule *rule, enum rule_from from, uint32_t origin,
+                    bool *ret_new, struct err *e)
 {
-    uint32_t hash = hash_of(rule);
+    uint32_t hash = rule_hash(rule);
     for (size_t i = 0; from != FROM_POLICY && i < l->n_rules; i++) {
         struct live_rule *o = &l->rules[i];
         if (o->hash != hash || o->from != from || !same_rule(&o->rule, rule))
@@ -99,7 +96,7 @@ int rules_add(struct live *l, struct str text, enum rule_verb verb, enum rule_fr
     struct host_rule *list;
     int r = rules_parse(text, verb, &list, &n, e);
     for (size_t i = 0; r == 0 && i < n; i++)
-        r = add(l, text, &list[i], from, origin, &changed, e);
+        r = add_live(l, text, &list[i], from, origin, &changed, e);
     free(list);
     if (ret_new)
         *ret_new = *ret_new || changed;

@@ -172,7 +172,7 @@ static void numbers_inside(int pid, struct who *ret)
 }
 
 /* A process names itself: only what can be shown anywhere stays. */
-static void command_of(int pid, char *ret, size_t n)
+static void comm_of(int pid, char *ret, size_t n)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/comm", pid);
@@ -209,7 +209,7 @@ static void find_who(struct box *b, const struct egress_event *v, struct who *re
         if (i == 0 || !holds_socket(t, t->pids[i], wanted))
             continue;
         numbers_inside(t->pids[i], ret);
-        command_of(t->pids[i], ret->command, sizeof ret->command);
+        comm_of(t->pids[i], ret->command, sizeof ret->command);
         break;
     }
     free(t);
