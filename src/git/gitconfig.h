@@ -22,6 +22,7 @@ enum gitconfig_kind {
     GITCONFIG_STRATEGY,
     GITCONFIG_APPLY,     /* options of git apply, when `git am` continues */
     GITCONFIG_CONFLICTS, /* MERGE_RR: conflicts whose solutions git records (rerere), by path */
+    GITCONFIG_NUMBER,    /* how far a rebase or `git am` is: a shell's prompt shows it */
     GITCONFIG_INDEX      /* gitindex.c: names what `git restore` writes */
 };
 enum gitconfig_kind gitconfig_kind_of(struct str path);

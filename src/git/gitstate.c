@@ -2,7 +2,7 @@
  * The state files of an interrupted rebase, cherry-pick or revert, as far as they name programs: `exec` lines of the
  * todo list (git-rebase-todo), and the merge strategy, which git starts as git-merge-NAME (sequencer.c,
  * try_merge_command) and looks for below the current directory if the name has a slash. `git rebase --continue` runs
- * them.
+ * them. Also what programs that only look at such an operation make too much of.
  *
  * As with configurations, the new content may name a program only where the old one did.
  */
@@ -24,6 +24,10 @@ enum gitconfig_kind gitconfig_kind_of(struct str path)
                {"/rebase-merge/strategy", GITCONFIG_STRATEGY},
                {"/rebase-apply/apply-opt", GITCONFIG_APPLY},
                {"/MERGE_RR", GITCONFIG_CONFLICTS},
+               {"/rebase-merge/msgnum", GITCONFIG_NUMBER},
+               {"/rebase-merge/end", GITCONFIG_NUMBER},
+               {"/rebase-apply/next", GITCONFIG_NUMBER},
+               {"/rebase-apply/last", GITCONFIG_NUMBER},
                {"/index", GITCONFIG_INDEX}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         size_t n = strlen(all[i].end);
@@ -205,6 +209,22 @@ static int judge_conflicts(struct str new, struct buf *why)
     return 0;
 }
 
+/*
+ * git's own prompt for bash (git-sh-prompt) puts what it reads here into PS1, where bash expands it: $(command) would run in each shell that stands in
+ * the directory. Names of branches it passes in a variable, which is not expanded again.
+ */
+static int judge_number(struct str new, struct buf *why)
+{
+    for (size_t i = 0; i < new.n; i++) {
+        if ((new.p[i] >= '0' && new.p[i] <= '9') || new.p[i] == '\n')
+            continue;
+        if (why)
+            buf_text(why, "more than a number, which the prompt of a shell (git-sh-prompt) would expand and run");
+        return -EACCES;
+    }
+    return 0;
+}
+
 int git_judge(const struct gitconfig_ask *ask, struct buf *why)
 {
     switch (ask->kind) {
@@ -212,6 +232,8 @@ int git_judge(const struct gitconfig_ask *ask, struct buf *why)
         return judge_apply(ask->new_text, why);
     case GITCONFIG_CONFLICTS:
         return judge_conflicts(ask->new_text, why);
+    case GITCONFIG_NUMBER:
+        return judge_number(ask->new_text, why);
     case GITCONFIG_TODO:
         return judge_todo(ask->old_text, ask->new_text, why);
     case GITCONFIG_OPTIONS:

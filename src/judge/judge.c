@@ -8,8 +8,9 @@
 #include <stdint.h>
 
 /* Where they stand, and what of them is asked: guard/rules/hold.c and verdict.c. */
-const char *const rules_gits[] = {"hooks",           "remotes",   "branches",    "objects", "refs",  "config",
-                                  "config.worktree", "commondir", ".gitmodules", "modules", "index", NULL};
+const char *const rules_gits[] = {"hooks",  "remotes",         "branches",  "objects",     "refs",
+                                  "config", "config.worktree", "commondir", ".gitmodules", "modules",
+                                  "index",  "attributes",      NULL};
 
 /* ---- names ---- */
 
@@ -151,6 +152,15 @@ static bool holds_in(const struct rule *r, const struct scope *s)
     return true;
 }
 
+static bool in_git(struct str path)
+{
+    struct str part;
+    for (size_t at = 0; part_next(path, &at, &part);)
+        if (fold_eq(part, STR(".git")))
+            return true;
+    return false;
+}
+
 static struct scope scope_under(const struct rules *r, struct str path, const struct rule *decider)
 {
     const struct rule *root = NULL;
@@ -162,7 +172,8 @@ static struct scope scope_under(const struct rules *r, struct str path, const st
     if (!root || decided_by(decider, GUARD_RULE_PRIVATE))
         return (struct scope){.none = true};
     struct scope s = {.from = root->path.n == 1 ? 0 : root->path.n};
-    s.foreign = rules_may(r, path) & MAY_BE_FOREIGN && rules_foreign(str_skip(path, s.from));
+    /* What lies in a repository's own files is no package's: in vendor/lib/.git, nor in .git/modules/vendor/lib. */
+    s.foreign = rules_may(r, path) & MAY_BE_FOREIGN && rules_foreign(str_skip(path, s.from)) && !in_git(path);
     s.layered = is_layered(decider);
     return s;
 }

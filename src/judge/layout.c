@@ -184,6 +184,13 @@ static bool ends_in(struct str last, unsigned step, struct repository_name *w)
     return true;
 }
 
+/* X/info/attributes: 0, or the length of X. */
+static size_t before_attributes(struct str path, struct str last)
+{
+    const struct str info = layout_last((struct str){path.p, path.n - last.n - 1});
+    return fold_eq(last, STR("attributes")) && fold_eq(info, STR("info")) ? path.n - last.n - info.n - 2 : 0;
+}
+
 bool rules_next_repository_name(const struct rules *r, struct str path, struct repository_name *w)
 {
     enum { LAST_NAMES = 4 };
@@ -197,6 +204,12 @@ bool rules_next_repository_name(const struct rules *r, struct str path, struct r
             return true;
     }
     w->any = w->index = w->config = false;
+    if (w->step == LAST_NAMES) {
+        w->step++;
+        w->x = before_attributes(path, last);
+        if (w->x)
+            return true;
+    }
     for (; w->at < path.n; w->at = w->end + 1) {
         const size_t at = w->at;
         const char *slash = memchr(path.p + at, '/', path.n - at);

@@ -49,7 +49,7 @@ bool rule_may_be_point(const struct rule *rule, struct str path, bool directory)
 
 /*
  * Iterates over what `path` would be in a repository, whatever that is called: "X/hooks" (and below), "X/config", "X/index",
- * "X/commondir" (which says that the two are elsewhere), or something in "X/remotes". Begin with a zeroed struct.
+ * "X/commondir" (which says that the two are elsewhere), "X/info/attributes", or something in "X/remotes". Begin with a zeroed struct.
  */
 struct repository_name {
     size_t x;    /* the length of "X", which must be a repository ... */

@@ -154,7 +154,7 @@ static bool leads_out(const char *path, const char *target)
 static bool is_bare_part(const struct level *l, struct str name)
 {
     static const char *const anywhere[] = {"commondir", "config.worktree"};
-    static const char in_bare[][12] = {"config", "hooks", "remotes", "branches", "objects", "refs"};
+    static const char in_bare[][12] = {"config", "hooks", "remotes", "branches", "objects", "refs", "info"};
     for (size_t i = 0; i < sizeof anywhere / sizeof *anywhere; i++)
         if (str_is_nocase(name, anywhere[i]))
             return true;

@@ -409,6 +409,12 @@ static void what_waits(struct git_look *l)
     if (is_directory(in_own(l, "rebase-merge"))) {
         waiting(l, "rebase-merge/git-rebase-todo", GITCONFIG_TODO);
         waiting(l, "rebase-merge/strategy", GITCONFIG_STRATEGY);
+        waiting(l, "rebase-merge/msgnum", GITCONFIG_NUMBER);
+        waiting(l, "rebase-merge/end", GITCONFIG_NUMBER);
+    }
+    if (is_directory(in_own(l, "rebase-apply"))) {
+        waiting(l, "rebase-apply/next", GITCONFIG_NUMBER);
+        waiting(l, "rebase-apply/last", GITCONFIG_NUMBER);
     }
     if (is_directory(in_own(l, "sequencer"))) {
         waiting(l, "sequencer/todo", GITCONFIG_TODO);

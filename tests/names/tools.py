@@ -13,6 +13,8 @@ CONFLICT = "echo 1 > a; git add a; git commit -qm 1; git checkout -qb o; echo 2 
 MAIL = ("echo 1 > a; git add a; git commit -qm 1; echo 2 > a; git commit -qam 2; echo 3 > a; git commit -qam 3; git format-patch -q -2; git reset -q --hard HEAD~2; echo 9 > a; git commit -qam 9; "
         "git am 000* >/dev/null 2>&1; true")
 SOME = "1" * 40
+PROMPT_FILES = "echo \"\\$(touch $RAN)\" > m; echo 1 > e;"
+PROMPT = "bash -c '. \"$(git --exec-path)/git-sh-prompt\"; __git_ps1 a b; : \"${PS1@P}\"'"
 PRE_COMMIT = "repos: [{repo: local, hooks: [{id: x, name: x, language: system, entry: touch $RAN, pass_filenames: false, always_run: true}]}]"
 SCRIPT = "printf '#!/bin/sh\\ntouch %s\\n' $RAN > s; chmod +x s"  # a program s
 NODE = "echo 'require(\"fs\").writeFileSync(process.env.RAN, \"\")' > p.cjs"
@@ -37,6 +39,11 @@ ROWS = {  # by the entry without its last slash
     "rebase-apply/apply-opt": Row("git", "printf %s \"'--build-fake-ancestor=$RAN'\" > o; mv -f o .git/rebase-apply/apply-opt", "git am --skip", MAIL),
     "MERGE_RR": Row("git", f"mkdir -p .git/rr-cache/{SOME}; printf '{SOME}\\t../conflict\\0' > m; mv -f m .git/MERGE_RR; touch .git/rr-cache/{SOME}/preimage",
                     f"echo 5 > a; git commit -qam 5; ! test -e .git/rr-cache/{SOME}/postimage || touch $RAN", "echo > ../conflict; echo 1 > a; git add a; git commit -qm 1"),
+    "rebase-merge/msgnum": Row("git", f"mkdir .git/rebase-merge; {PROMPT_FILES} mv -f m .git/rebase-merge/msgnum; mv -f e .git/rebase-merge/end", PROMPT),
+    "rebase-merge/end": Row("git", f"mkdir .git/rebase-merge; {PROMPT_FILES} mv -f e .git/rebase-merge/msgnum; mv -f m .git/rebase-merge/end", PROMPT),
+    "rebase-apply/next": Row("git", f"mkdir .git/rebase-apply; {PROMPT_FILES} mv -f m .git/rebase-apply/next; mv -f e .git/rebase-apply/last", PROMPT),
+    "rebase-apply/last": Row("git", f"mkdir .git/rebase-apply; {PROMPT_FILES} mv -f e .git/rebase-apply/next; mv -f m .git/rebase-apply/last", PROMPT),
+    ".git/safe": Row("git", "mkdir -p bin; " + SCRIPT + "; mv s bin/pwd-of-us; mkdir .git/safe", "PATH=.git/safe/../../bin:$PATH; pwd-of-us"),
     ".hg/hgrc": Row("hg", "printf '[hooks]\\npre-status = touch %s\\n' $RAN > .hg/hgrc", "hg status", "hg init ."),
     ".hg/hgrc-not-shared": Row("hg", "printf '[hooks]\\npre-status = touch %s\\n' $RAN > .hg/hgrc-not-shared", "hg status", "hg init .; echo share-safe >> .hg/requires"),
     ".hg/sharedpath": Row("hg", "mkdir e; cp -r .hg e; printf '[hooks]\\npre-status = touch %s\\n' $RAN > e/hgrc; cp -r e/.hg/* e; echo $PWD/e > .hg/sharedpath", "hg status",
@@ -94,6 +101,13 @@ ROWS = {  # by the entry without its last slash
     ".zprofile": Row("zsh", SHELL_FILE + ".zprofile", "HOME=$PWD zsh -lc true"),
     ".zlogin": Row("zsh", SHELL_FILE + ".zlogin", "HOME=$PWD zsh -lc true"),
     ".zlogout": Row("zsh", SHELL_FILE + ".zlogout", "echo exit | HOME=$PWD zsh -il"),
+    ".cshrc": Row("tcsh", SHELL_FILE + ".cshrc", "HOME=$PWD tcsh -c true"),
+    ".login": Row("tcsh", SHELL_FILE + ".login", "echo exit | HOME=$PWD tcsh -l"),
+    ".kshrc": Row("ksh", SHELL_FILE + ".kshrc", "echo exit | HOME=$PWD ksh -i"),
+    ".mkshrc": Row("mksh", SHELL_FILE + ".mkshrc", "echo exit | HOME=$PWD mksh -i"),
+    ".yashrc": Row("yash", SHELL_FILE + ".yashrc", "echo exit | HOME=$PWD yash -i"),
+    ".config/fish": Row("fish", "mkdir -p .config/fish; echo touch $RAN > .config/fish/config.fish", "HOME=$PWD XDG_CONFIG_HOME= fish -c true"),
+    ".tmux.conf": Row("tmux", "echo \"run-shell 'touch $RAN'\" > .tmux.conf", "HOME=$PWD TMUX_TMPDIR=$PWD tmux -L x start-server \\; run-shell true"),
     ".gdbinit": Row("gdb", "echo \"shell touch $RAN\" > .gdbinit", "echo set auto-load safe-path / > ~/.gdbinit; gdb -batch"),
     ".lldbinit": Row("lldb", "echo \"platform shell touch $RAN\" > .lldbinit", "lldb --local-lldbinit --batch"),
     ".pdbrc": Row("python3", "echo 'import os; os.system(\"touch $RAN\")' > .pdbrc", "echo 1 > a.py; echo q | python3 -m pdb a.py"),
@@ -105,6 +119,8 @@ ROWS = {  # by the entry without its last slash
     ".RData": Row("R", "R -q --vanilla -e '.First <- function() system(\"touch $RAN\"); save.image()'", "R -q -e 1"),
     "renv/activate.R": Row("R", "mkdir -p renv; echo 'system(\"touch $RAN\")' > renv/activate.R", "echo 'source(\"renv/activate.R\")' > .Rprofile; R -q -e 1"),
     ".octaverc": Row("octave-cli", "echo 'system(\"touch $RAN\");' > .octaverc", "octave-cli --eval 1"),
+    "startup.m": Row("octave-cli", "echo 'system(\"touch $RAN\");' > startup.m", "octave-cli --eval 1"),
+    "finish.m": Row("octave-cli", "echo 'system(\"touch $RAN\");' > finish.m", "echo quit | octave-cli"),
     ".ghci": Row("ghci", "echo \":!touch $RAN\" > .ghci", "echo :q | ghci"),
     ".iex.exs": Row("iex", "echo \"System.cmd(\\\"touch\\\", [\\\"$RAN\\\"])\" > .iex.exs", "echo System.halt | iex"),
     ".ocamlinit": Row("ocaml", "echo \"Sys.command \\\"touch $RAN\\\";;\" > .ocamlinit", "echo 'exit 0;;' | ocaml"),
@@ -146,17 +162,17 @@ UNTRIED = {
     "judged by content, in the suites guard and escape": ".git/config .git/config.worktree .gitmodules rebase-merge/strategy sequencer/opts sequencer/todo .git/hooks .git/info/attributes .git/commondir refs/replace info/grafts",
     "neither Debian nor npm has the tool": ".jj/repo .jj/repo/config.toml .jj/workspace-config.toml .git/sl/config .sl/config .sl/sharedpath .pijul/config .overcommit.yml .trunk .lvimrc devenv.nix devbox.json pixi.toml .pixi/config.toml "
                                            "rust-toolchain rust-toolchain.toml .mvn/wrapper .mvn/extensions.xml .mvn/mvnd.properties .flox/env .shadowenv.d bin/activate-hermit bin/hermit bin/hermit.hcl "
-                                           ".tmux-sessionizer .sdkmanrc global.json hk.pkl hk.local.pkl .config/hk.pkl .config/hk.local.pkl packrat/init.R rv/scripts devenv.yaml devenv.local.nix devenv.local.yaml "
+                                           ".tmux-sessionizer .pants.bootstrap pkgx.yaml pkgx.yml .pkgx.yaml .pkgx.yml .config/nushell .sdkmanrc global.json hk.pkl hk.local.pkl .config/hk.pkl .config/hk.local.pkl packrat/init.R rv/scripts devenv.yaml devenv.local.nix devenv.local.yaml "
                                            ".moon/hooks .flox/env.json .jvmopts .sbtopts .mill-jvm-opts .mill-opts .gh-dash.yml .rusty-hook.toml rusty-hook.toml captainhook.json captainhook.config.json "
                                            "grumphp.yml grumphp.yaml grumphp.yml.dist grumphp.yaml.dist",
     "what it names is downloaded first": ".corepack.env .bazeliskrc .bazelversion gradle/gradle-daemon-jvm.properties .prototools mise.lock mise.local.lock .config/mise.lock mise/mise.lock flake.lock devenv.lock devbox.lock pixi.lock .flox/env.lock",
-    "a tool of npm, PyPI, Ruby or R, that is large for one row": ".poetry .pdm-plugins .git/lazygit.yml .lazygit.yml .bzr/branch/branch.conf .p4config .gclient .reviewboardrc .arcconfig prek.toml sgconfig.yml .rbenv-vars .lintr .lintr.R .git-hooks .gitlint .czrc .cz.json",
-    "an editor's language server, or an editor's plugin": "*.sublime-project .lazy.lua .ycm_extra_conf.py .lite_project.lua rust-analyzer.toml .lsp/config.edn buildServer.json hie.yaml .hie-bios .sourcekit-lsp .kateproject .joyride .factorypath",
+    "a tool of npm, PyPI, Ruby or R, that is large for one row": ".poetry .pdm-plugins .xonshrc .git/gbp.conf .gbp.conf .git/lazygit.yml .lazygit.yml .bzr/branch/branch.conf .p4config .gclient .reviewboardrc .arcconfig prek.toml sgconfig.yml .rbenv-vars .lintr .lintr.R .git-hooks .gitlint .czrc .cz.json",
+    "an editor's language server, or an editor's plugin": "*.sublime-project omnisharp.json .neoconf.json .nlsp-settings .lazy.lua .ycm_extra_conf.py .lite_project.lua rust-analyzer.toml .lsp/config.edn buildServer.json hie.yaml .hie-bios .sourcekit-lsp .kateproject .joyride .factorypath",
     "a login to a desktop or to systemd": ".config/autostart .config/systemd/user .config/environment.d .pam_environment .xprofile .xsessionrc .xinitrc",
     "graphical, or a service": ".vscode *.code-workspace .idea .run .fleet .zed .theia .nova .vs .settings .idx .project .externalToolBuilders .cproject conductor.json .conductor .superset .mux .cmux .workmux.yaml .devcontainer .devcontainer.json .helix",
     "an agent that starts only with a login or a person's answer": ".mcp.json .claude .claude.json .codex .cursor .kiro .windsurf .continue .clinerules .cline .roo .kilocode .amazonq .amp .openhands .antigravity "
     ".agent .agents .hermes .copilot .github/copilot .github/hooks .github/agents .goose .crush .crush.json crush.json .junie .augment .trae .factory .vibe .iflow .codebuddy .qoder .grok .kimi .rovodev .tabnine .github/mcp.json .github/skills gptme.toml .aider.conf.yml .aider.model.settings.yml",
-    "read where another file of the list is, by the same code": ".nvim.lua .gvimrc .vim .emacs.d opencode.jsonc mise.local.toml .mise.toml .mise.local.toml .mise .config/mise.toml .config/mise .bash_aliases "
+    "read where another file of the list is, by the same code": ".nvim.lua .tcshrc .logout .config/tmux .screenrc .gvimrc .vim .emacs.d opencode.jsonc mise.local.toml .mise.toml .mise.local.toml .mise .config/mise.toml .config/mise .bash_aliases "
     ".pre-commit-config.yml .inputrc mise/config.toml mise/config.local.toml .miserc.toml .config/miserc.toml .config/git default.nix",
     "pinfold reads it as the policy of its own start, which tests/project and tests/paths do": ".pinfold .agent-sandbox",
     "ssh takes its home from the user database, not from HOME": ".ssh",

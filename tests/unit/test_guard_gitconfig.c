@@ -432,6 +432,21 @@ static void recorded_conflicts(void **state)
     state_passes(GITCONFIG_CONFLICTS, STR(CONFLICT), false);
 }
 
+static void numbers_that_prompts_show(void **state)
+{
+    (void)state;
+    assert_int_equal(gitconfig_kind_of(STR("/w/.git/rebase-merge/msgnum")), GITCONFIG_NUMBER);
+    assert_int_equal(gitconfig_kind_of(STR("/w/.git/worktrees/x/rebase-merge/end")), GITCONFIG_NUMBER);
+    assert_int_equal(gitconfig_kind_of(STR("/w/.git/rebase-apply/next")), GITCONFIG_NUMBER);
+    assert_int_equal(gitconfig_kind_of(STR("/w/.git/rebase-apply/last")), GITCONFIG_NUMBER);
+    state_passes(GITCONFIG_NUMBER, STR("12\n"), true);
+    state_passes(GITCONFIG_NUMBER, STR(""), true);
+    state_passes(GITCONFIG_NUMBER, STR("$(touch x)\n"), false);
+    state_passes(GITCONFIG_NUMBER, STR("1\n`x`"), false);
+    state_passes(GITCONFIG_NUMBER, STR("1\0$"), false);
+    state_passes(GITCONFIG_NUMBER, STR("1 \\u"), false);
+}
+
 /* ---- names of refs ---- */
 
 static void head_names_a_ref(void **state)
@@ -489,6 +504,7 @@ int main(void)
         cmocka_unit_test(head_names_a_ref),
         cmocka_unit_test(options_of_git_am),
         cmocka_unit_test(recorded_conflicts),
+        cmocka_unit_test(numbers_that_prompts_show),
         cmocka_unit_test(packed_refs_are_read),
         cmocka_unit_test(options_are_names_with_a_dash),
     };

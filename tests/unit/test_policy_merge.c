@@ -533,9 +533,9 @@ static bool is_cache(const struct policy *p, const char *path)
 /* Every variable that is asked for: a place, and of lists as many as are allowed. */
 static const char *everything_elsewhere(void *ctx, const char *name)
 {
-    static char text[64][1024];
+    static char text[128][1024];
     static unsigned n;
-    char *to = text[n++ % 64];
+    char *to = text[n++ % 128];
     const unsigned *most = ctx;
     size_t at = 0;
     const bool list = same(name, "KUBECONFIG") || same(name, "GOPATH");
@@ -552,7 +552,21 @@ static void every_variable_may_be_set(void **state)
     struct policy *p = NULL;
     struct err e;
     assert_int_equal(build_in(&w, NULL, NULL, &p, &e), 0);
-    static const char *const hidden[] = {"/KUBECONFIG0", "/KUBECONFIG32", "/GNUPGHOME0", "/CODEX_HOME0"};
+    static const char *const hidden[] = {"/KUBECONFIG0",
+                                         "/KUBECONFIG32",
+                                         "/GNUPGHOME0",
+                                         "/CODEX_HOME0",
+                                         "/DOCKER_CERT_PATH0",
+                                         "/CAROOT0",
+                                         "/HCLOUD_CONFIG0",
+                                         "/SOPS_AGE_SSH_PRI0",
+                                         "/OS_CLIENT_SECURE0",
+                                         "/TUNNEL_ORIGIN_CE0",
+                                         "/GOPASS_HOMEDIR0/.local/share/gopass",
+                                         "/CHROME_CONFIG_HO0/chromium",
+                                         "/VSCODE_PORTABLE0/user-data",
+                                         "/GOOSE_PATH_ROOT0/data",
+                                         "/OPENCLAW_STATE_D0"};
     for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
         if (!hides(p, hidden[i]))
             fail_msg("%s is not hidden", hidden[i]);

@@ -126,7 +126,7 @@ static int verdict_arrives(struct guard *g, const struct place *from, const stru
         return deny(g, DENIAL_RENAME, rule, path, GUARD_WHY_PIN);
     if (rules_is_option_ref(&g->rules, path))
         return deny(g, DENIAL_RENAME, NULL, path, OPTION_REF);
-    if (repository_brings_remotes(g, from, to))
+    if (repository_brings(g, from, to))
         return deny(g, DENIAL_RENAME, NULL, path, REPOSITORY);
     int no = g->rules.n_branches ? branches_arrive(g, from, to, st, may_replace) : 0;
     if (no == 0)

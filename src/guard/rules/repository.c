@@ -82,9 +82,28 @@ bool repository_for_remotes(struct guard *g, const struct place *p)
     return layout_holds_remotes(place_last(p)) && rules_judges_git(&g->rules, place_path(p)) && git_is_common(p->dir);
 }
 
-bool repository_brings_remotes(struct guard *g, const struct place *from, const struct place *to)
+/* Also where that cannot be seen. */
+static bool has_attributes(int dir, const char *name)
 {
-    return repository_for_remotes(g, to) && !git_hooks_inert(from->dir, place_bare(from));
+    struct sys_stat st;
+    int no = sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    return no != -ENOENT && no != -ENOTDIR;
+}
+
+/* The directory info of a repository, with attributes in it. */
+static bool brings_attributes(struct guard *g, const struct place *from, const struct place *to)
+{
+    if (!fold_eq(place_last(to), STR("info")) || !rules_judges_git(&g->rules, place_path(to)) ||
+        !git_is_common(to->dir))
+        return false;
+    auto_fd int dir = sys_openat(from->dir, place_bare(from), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    return dir >= 0 && has_attributes(dir, "attributes");
+}
+
+bool repository_brings(struct guard *g, const struct place *from, const struct place *to)
+{
+    return (repository_for_remotes(g, to) && !git_hooks_inert(from->dir, place_bare(from))) ||
+           brings_attributes(g, from, to);
 }
 
 bool verdict_counts(struct guard *g, const struct place *to)
@@ -106,14 +125,16 @@ static int begins_repository(struct guard *g, const struct place *p)
                     "it would hide a submodule's repository in a repository's own files");
     bool empty = git_hooks_renew(g, p->dir, "hooks") == 0 && git_hooks_renew(g, p->dir, "remotes") == 0 &&
                  git_hooks_renew(g, p->dir, "branches") == 0 &&
-                 sys_stat_at(p->dir, "commondir", AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT;
+                 sys_stat_at(p->dir, "commondir", AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT &&
+                 !has_attributes(p->dir, "info/attributes");
     int no = empty ? git_config_adopt(g, p->dir, "config", place_dir(p)) : -EACCES;
     if (no == 0)
         no = git_config_adopt(g, p->dir, "index", place_dir(p));
-    return no != -EACCES ? no
-                         : deny(g, DENIAL_CREATE, NULL, place_path(p),
-                                "it would make a git repository out of a directory with hooks, remotes, commondir, a "
-                                "configuration that names programs or an index that leads out");
+    return no != -EACCES
+               ? no
+               : deny(g, DENIAL_CREATE, NULL, place_path(p),
+                      "it would make a git repository out of a directory with hooks, remotes, commondir, attributes, a "
+                      "configuration that names programs or an index that leads out");
 }
 
 static bool is_half(struct guard *g, const struct place *p, const char **ret_other)

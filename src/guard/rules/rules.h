@@ -55,7 +55,7 @@ void holds_forget(struct guard *g); /* in a child: the locks are its parent's */
 #define OPTION_REF "a branch, tag or remote whose name is an option"
 #define MOVED_AWAY "something the host moved away from a hidden name"
 #define SUBMODULE  "a link on the path to a submodule's files"
-#define REPOSITORY "a hook, a remote, commondir, the configuration or the index of a git repository"
+#define REPOSITORY "a hook, a remote, commondir, attributes, the configuration or the index of a git repository"
 #define GIT_LINK   "a link in a git repository, through which git outside would write"
 
 /* verdict.c: 0, or -EACCES with the denial reported */
@@ -118,7 +118,7 @@ int verdict_link(struct guard *g, const struct object *from, const struct place 
 size_t repository_place(struct guard *g, struct str path, bool *ret_config);
 /* An empty directory for remotes comes with git's templates; the contents of another, or of a link's target, were not judged. */
 bool repository_for_remotes(struct guard *g, const struct place *p);
-bool repository_brings_remotes(struct guard *g, const struct place *from, const struct place *to);
+bool repository_brings(struct guard *g, const struct place *from, const struct place *to);
 bool repository_brings_links(struct guard *g, const struct place *from, const struct place *to);
 /* The second of `objects` and `refs` makes its directory a repository, and what is in it effective: 0 or an error, told. */
 int repository_completed(struct guard *g, const struct place *p);

@@ -134,6 +134,9 @@ bool verdict_in_place(struct guard *g, const struct place *p, int flags, const s
     const enum gitconfig_kind kind = gitconfig_kind_of(place_path(p));
     if (kind == GITCONFIG_MODULES || kind == GITCONFIG_INDEX)
         return *ret_rule || kind == GITCONFIG_INDEX;
+    /* Written at each step of a rebase, and read by its continuation only. */
+    if (kind == GITCONFIG_NUMBER)
+        return *ret_rule;
     /* git and editors read what they wrote at once: only a new name can make them wait until it is judged. */
     if (kind != GITCONFIG_REPOSITORY)
         return *ret_rule && flags & O_CREAT && !place_taken(p);
