@@ -319,8 +319,6 @@ int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *
     int abi = sys_landlock_abi();
     f->engine = "native";
     f->tier = TIER_NAMESPACES;
-    f->uid = sys_geteuid();
-    f->gid = (uint32_t)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
     f->can = ALL_FEATURES & ~LIMIT_FEATURES;
     f->landlock_abi = abi > 0 ? abi : 0;
     bool supervised = false;

@@ -638,8 +638,8 @@ static int doctor(bool verify, struct doctor_report *ret, struct err *e)
     if (!mem)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "doctor");
     (void)uname(&ret->host);
-    ret->facts.uid = getuid();
-    ret->facts.gid = getgid();
+    ret->facts.uid = geteuid();
+    ret->facts.gid = getegid();
     ret->facts.nested = nested_in_box();
     ret->facts.around = ret->facts.nested ? nested_around(mem, NULL) : NULL;
     int error = engine_native.probe(&ret->facts, mem, true, e);

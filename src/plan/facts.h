@@ -122,7 +122,7 @@ struct facts {
     unsigned kernel_major, kernel_minor;
     int landlock_abi;  /* 0: none */
     bool memory_files; /* Landlock tier: process_vm_writev(2) is refused, memory is a file in /proc */
-    uint32_t uid, gid; /* of the caller */
+    uint32_t uid, gid; /* of the caller, the effective ones */
     const char *home, *user_name;
     enum cgroup_kind cgroup;
     bool cgroup_trees;    /* version 1 is mounted: a tree for each controller */

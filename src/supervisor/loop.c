@@ -560,13 +560,14 @@ static void box_due(struct box *b, uint64_t now)
 
 static void serve_ready(struct box *b, const struct pollfd p[SLOTS])
 {
+    const uint64_t now = b->woken = now_us();
     if (p[SLOT_SIGNALS].revents)
         signals_read(b);
     if (p[SLOT_CONTROL].revents && !read_control(b)) {
         b->started.control = close_fd(b->started.control);
         loop_end_box(b); /* pid 1 has ended; the builder follows, or is made to */
         if (b->deadline != NEVER)
-            b->deadline = now_us() + REST_PATIENCE_US;
+            b->deadline = now + REST_PATIENCE_US;
         if (b->exec && b->stage != STAGE_GONE)
             gone(b);
     }
@@ -580,7 +581,6 @@ static void serve_ready(struct box *b, const struct pollfd p[SLOTS])
     }
     if (p[SLOT_EVENT].revents && limits_event(&b->means))
         loop_limit(b, BOX_LIMIT_MEMORY);
-    const uint64_t now = b->woken = now_us();
     if (b->live)
         serve_live(b, p, now);
     if (p[SLOT_KEEPER].revents && b->exec && b->stage == STAGE_RUNNING) {
