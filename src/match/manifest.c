@@ -1,4 +1,7 @@
-/* Compares the keys of two texts of a package.json from which hooks of git take commands. */
+/*
+ * Compares the keys of two texts of a package.json from which hooks of git take commands. It reads no more of JSON than that needs, because
+ * a start looks at the file twice; what it cannot read counts as changed.
+ */
 #include "match/manifest.h"
 
 /* No addresses, which would be written into a page of each process. */
@@ -18,7 +21,7 @@ static void skip_blanks(struct str *s)
 }
 
 /* Behind the string that begins at `*s`; `ret`: it, without its quotes. False: it has no end. */
-static bool take_string(struct str *s, struct str *ret)
+static bool skip_string(struct str *s, struct str *ret)
 {
     for (size_t i = 1; i < s->n; i++) {
         if (s->p[i] == '\\') {
@@ -40,7 +43,7 @@ static bool take_value(struct str *s, struct str *ret)
     for (size_t depth = 0; s->n;) {
         const char c = *s->p;
         if (c == '"') {
-            if (!take_string(s, &string))
+            if (!skip_string(s, &string))
                 return false;
             continue;
         }
@@ -74,7 +77,7 @@ static bool value_of(struct str text, const char *key, struct str *ret)
         skip_blanks(&text);
         if (text.n && *text.p == '}')
             return true;
-        if (!text.n || *text.p != '"' || !take_string(&text, &name))
+        if (!text.n || *text.p != '"' || !skip_string(&text, &name))
             return false;
         skip_blanks(&text);
         if (!text.n || *text.p != ':' || (name.n && memchr(name.p, '\\', name.n)))

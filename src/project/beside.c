@@ -1,4 +1,7 @@
-/* Which options of a box hold for the boxes beside it: one table. */
+/*
+ * Which options of a box hold for the boxes beside it: one table. A name that is not in it holds, because it may hide something; a test
+ * fails until somebody has thought of it.
+ */
 #include "project/beside.h"
 
 #include "base/str.h"

@@ -1,4 +1,7 @@
-/* Scripts of a package.json, as npm and its like run them. */
+/*
+ * Scripts of a package.json, as npm and its like run them. Read after a command has failed, to find in them a program that no box lets
+ * work; what is no JSON has none.
+ */
 #include <jansson.h> /* before base/json.h */
 
 #include <fcntl.h>

@@ -1,4 +1,7 @@
-/* Looks at the package.json of a workspace before a box and after it. */
+/*
+ * Looks at the package.json of a workspace before a box and after it, without following a link at its name. One that can be read only
+ * before or only after is told of; what has changed in it, match/manifest.c says.
+ */
 #include "run/asked/hooks_seen.h"
 
 #include <errno.h>

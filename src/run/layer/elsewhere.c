@@ -15,7 +15,7 @@
 #include "match/path.h"
 
 /* The first line of a regular file; NULL where there is none. */
-static const char *first_line(struct arena *mem, const char *path)
+static const char *pointed_line(struct arena *mem, const char *path)
 {
     char text[PATH_MAX + 16];
     struct stat st;
@@ -32,7 +32,7 @@ static const char *first_line(struct arena *mem, const char *path)
 
 const char *elsewhere_git(struct arena *mem, const char *workspace)
 {
-    const char *said = first_line(mem, arena_printf(mem, "%s/.git", workspace));
+    const char *said = pointed_line(mem, arena_printf(mem, "%s/.git", workspace));
     if (!said || strncmp(said, "gitdir: ", 8) != 0 || !said[8])
         return NULL;
     const char *git = path_clean_at(mem, workspace, str_of(said + 8));
@@ -41,8 +41,8 @@ const char *elsewhere_git(struct arena *mem, const char *workspace)
 
 const char *elsewhere_main(struct arena *mem, const char *workspace, const char *git)
 {
-    const char *back = first_line(mem, arena_printf(mem, "%s/gitdir", git));
-    const char *common = first_line(mem, arena_printf(mem, "%s/commondir", git));
+    const char *back = pointed_line(mem, arena_printf(mem, "%s/gitdir", git));
+    const char *common = pointed_line(mem, arena_printf(mem, "%s/commondir", git));
     const char *here = arena_printf(mem, "%s/.git", workspace);
     if (!back || !common || !here)
         return NULL;
