@@ -36,11 +36,15 @@ static int ask_key(struct dialogue *d, const char *text)
         (void)poll(NULL, 0, 500);
     }
     for (int key = DIALOGUE_NOTHING; !interrupted;) {
-        struct pollfd p = {.fd = d->fd, .events = POLLIN};
+        /* a key for another program, which has the terminal now, is no reason to wake; its end always is */
+        const bool ours = d->open && dialogue_in_foreground(d);
+        struct pollfd p = {.fd = d->fd, .events = ours ? POLLIN : 0};
         (void)poll(&p, 1, d->open ? 1000 : 50);
         dialogue_due(d, now_us());
-        if (d->open && p.revents && dialogue_in_foreground(d) && (key = dialogue_read(d)) != DIALOGUE_NOTHING)
+        if (p.revents & POLLIN && ours && (key = dialogue_read(d)) != DIALOGUE_NOTHING)
             return key;
+        if (p.revents & (POLLHUP | POLLERR | POLLNVAL))
+            return DIALOGUE_HUNG_UP;
     }
     return DIALOGUE_INTERRUPT;
 }

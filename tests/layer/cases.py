@@ -874,6 +874,17 @@ def asked_then():
         check(status == 3 and word in said and len(layers()) == left, repr(key), status, said, layers())
         if left:
             layer.pinfold("discard")
+    box = boxed("echo n >n; exit 3")
+    box.until("k or x, and Enter: ")
+    os.close(box.main)  # its window is closed, and whoever leads the session does not pass the SIGHUP on
+    end = time.monotonic() + 60
+    while not box.child.has_ended() and time.monotonic() < end:
+        time.sleep(0.02)
+    ended = box.child.has_ended()
+    if not ended:
+        box.child.kill_program()
+    check(ended and box.child.wait(90) == 3 and len(layers()) == 1, "a question without a terminal waits for ever")
+    layer.pinfold("discard")
     check("Enter:" not in boxed("true").end()[1] and not layers(), "nothing was changed, so nothing is asked")
     for words in ([], ["--json"]):
         code, out, err = layer.pinfold("run", "--no-layers", "--cow", "--cow-then", "ask", *words, "--", "touch", "never", ok=None)
