@@ -96,6 +96,6 @@ int err_used_up(struct err *e, int r)
         return r;
     return err_hint(e, r, "%s",
                     room              ? "make room: df -h, df -i, or your quota"
-                    : e->no == EMFILE ? "as many files as a process may open here are open: raise ulimit -n"
-                                      : "as many files as this machine may open are open: raise fs.file-max");
+                    : e->no == EMFILE ? "a process here may open no more files: raise ulimit -n"
+                                      : "this machine can open no more files: raise fs.file-max");
 }

@@ -131,8 +131,8 @@ static const struct helpless {
     const char *why;
 } helpless[] = {
 #define USER                                                                                                           \
-    "cannot become another user, as a box has none: run the command without it, and install packages outside of the "  \
-    "box or in an image (--image)"
+    "cannot become another user in a box: run the command without it, and install packages outside of the box or in "  \
+    "an image (--image)"
 #define RIGHTS "needs its file's rights (set-user-id), which a box does not give: do it outside of the box"
 #define ICMP                                                                                                           \
     "needs packets (ICMP) that a box cannot send: ask the service itself, for instance curl -I https://HOST, with "    \
@@ -301,8 +301,8 @@ static void their_files(const struct ask *a, const char *name)
             pinfold_report_free(report);
         said = r == 1;
         if (said)
-            complain("%s: its version 1 ends where it may not read ~/%s, which is hidden in the box: 'yarn "
-                     "--no-default-rc' reads no such file; or allow it with --ro ~/%s",
+            complain("%s: its version 1 ends if it cannot read ~/%s, which is hidden in the box: run 'yarn "
+                     "--no-default-rc', which does not read it, or allow it with --ro ~/%s",
                      name, files[i], files[i]);
     }
     pinfold_policy_free(policy);

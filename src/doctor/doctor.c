@@ -174,12 +174,10 @@ static void check_images(struct doctor_report *r, const char *name, const struct
         put_check(r, CHECK_PART, name, arena_printf(r->mem, "%s: %s", version ? version : found, e.text), NULL);
     else if (ask.podman &&
              r->facts.nested) /* unlike docker's, its containers would be made in this box, and it needs mounts */
-        put_check(
-            r, CHECK_PART, name,
-            arena_printf(r->mem,
-                         "%s: it makes containers where it runs, for which a box gives it neither mounts nor user ids",
-                         version ? version : found),
-            "use it outside of the box");
+        put_check(r, CHECK_PART, name,
+                  arena_printf(r->mem, "%s: its containers need mounts and user ids, which this box does not have",
+                               version ? version : found),
+                  "use it outside of the box");
     else /* its features depend on the image, and on the daemon that has it */
         put_check(r, CHECK_YES, name,
                   arena_printf(r->mem, "%s, %s; needs an image (--image); its features are checked when a box starts",
@@ -237,14 +235,14 @@ static void check_engines(struct doctor_report *r)
     struct err e = {0};
     bool there = tool_init(r->mem, &init, NULL, &e) == 0;
     put_check(r, there ? CHECK_YES : CHECK_PART, "pinfold-init", there ? init : arena_text(r->mem, e.text),
-              there ? NULL
-                    : "install all of pinfold: engines that are other programs start pinfold-init in their boxes");
+              there ? NULL : "install all of pinfold: engines other than native start pinfold-init in their boxes");
     const char *sqlite = NULL;
     there = tool_helper(r->mem, "pinfold-sqlite", &sqlite, NULL, &e) == 0;
-    put_check(r, there ? CHECK_YES : CHECK_PART, "pinfold-sqlite", there ? sqlite : arena_text(r->mem, e.text),
-              there ? NULL
-                    : "install all of pinfold, or build it where libsqlite3-dev is: agents' logins in SQLite databases "
-                      "need it");
+    put_check(
+        r, there ? CHECK_YES : CHECK_PART, "pinfold-sqlite", there ? sqlite : arena_text(r->mem, e.text),
+        there ? NULL
+              : "install all of pinfold, or build it with libsqlite3-dev installed: agents' logins in SQLite databases "
+                "need it");
     const char *login = NULL;
     there = tool_helper(r->mem, "pinfold-login", &login, NULL, &e) == 0;
     put_check(
@@ -269,7 +267,7 @@ static void check_box(struct doctor_report *r)
     if (r->facts.around && r->facts.tier == TIER_LANDLOCK && r->facts.landlock_abi >= 2) {
         put_check(r, CHECK_PART, "box",
                   "this runs in a pinfold box: commands of pinfold run share it, confined further by Landlock",
-                  "for a box of their own start that one with --allow-nested-userns");
+                  "to give them boxes of their own, start this box with --allow-nested-userns");
         return;
     }
     if (nested_in_box()) {
@@ -337,8 +335,8 @@ static void check_state(struct doctor_report *r)
     else if (no == ENOENT)
         put_check(r, CHECK_YES, "state",
                   arena_printf(r->mem,
-                               "%s is not there: no box was started yet, or it was removed, with all layers and "
-                               "sessions; the next box makes it",
+                               "%s does not exist: no box was started yet, or it was removed, with all layers and "
+                               "sessions; the next box creates it",
                                buf_cstr(&words)),
                   NULL);
     else
@@ -354,12 +352,12 @@ static void check_here(struct doctor_report *r)
     const bool wide =
         why && str_starts(str_of(why), STR(WORKSPACE_TOO_WIDE)); /* no matter of the machine or a policy */
     if (why)
-        put_check(r, wide ? CHECK_PART : CHECK_NO, "policy", arena_printf(r->mem, "no command is run here: %s", why),
+        put_check(r, wide ? CHECK_PART : CHECK_NO, "policy", arena_printf(r->mem, "no box can start here: %s", why),
                   NULL);
     else if (root)
         put_check(r, CHECK_PART, "workspace", root, NULL);
     else
-        put_check(r, CHECK_YES, "policy", "commands are run in this directory", NULL);
+        put_check(r, CHECK_YES, "policy", "boxes can start in this directory", NULL);
 }
 
 /* Prints an untrusted name on a line of its own. */

@@ -455,7 +455,7 @@ int guard_name_form(struct str text, bool ends, struct err *e)
     if (s.n > 1 && s.p[s.n - 1] == '/')
         s.n--;
     if (deep && memchr(s.p, '/', s.n))
-        return err_say(e, ERR_POLICY, "'%.*s': " GUARD_DEEP " is followed by one name, without a slash",
+        return err_say(e, ERR_POLICY, "'%.*s': " GUARD_DEEP " must be followed by one name, without a slash",
                        PATH_SAID(text));
     if (!s.n || s.n > MAX_PATH_TEXT || memchr(s.p, 0, s.n))
         return err_say(e, ERR_POLICY, "'%.*s' is not a name", PATH_SAID(text));

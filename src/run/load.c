@@ -69,10 +69,10 @@ static int add_users(struct layers *l, struct err *e)
     if (r != -EACCES)
         return r;
     if (base && base[0] == '/') /* of the user that `su` came from, for one */
-        return access(base, X_OK) < 0 && errno == EACCES
-                   ? err_hint(e, r,
-                              "XDG_CONFIG_HOME is a place that you may not enter: unset it, or set it to one of yours")
-                   : r;
+        return access(base, X_OK) < 0 && errno == EACCES ? err_hint(e, r,
+                                                                    "XDG_CONFIG_HOME names a directory that you may "
+                                                                    "not enter: unset it, or set it to one of yours")
+                                                         : r;
     return access(l->world.home, X_OK) < 0 && errno == EACCES
                ? err_hint(e, r, "HOME is %s, which you may not enter; set HOME to a directory of yours", l->world.home)
                : r;

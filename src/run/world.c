@@ -194,7 +194,7 @@ int world_look(struct arena *mem, const char *cwd, struct world *ret, struct err
         here[0] != '/') { /* the kernel finds nothing whose path is longer, musl calls that too small a room */
         const int no = found ? ENOENT : errno == ERANGE ? ENAMETOOLONG : errno;
         return err_hint(e, err_sys(e, ERR_POLICY, no, "cannot find the current directory"),
-                        no == ENAMETOOLONG ? "its path is longer than a program can be given: cd to one above it"
+                        no == ENAMETOOLONG ? "its path is too long: cd to a directory above it"
                                            : "cd to one that exists");
     }
     w.config = below_base(mem, base_directory(mem, "XDG_CONFIG_HOME", w.home, ".config"));
@@ -245,7 +245,7 @@ static int judge_owner(const char *path, int fd, const struct stat *st, enum fil
         return err_say(
             e, ERR_REFUSED,
             "'%s' is writable by others (mode %04o), as is every file of its file system, which keeps no modes: "
-            "mount that with umask=022, or have the file elsewhere (pinfold's own: XDG_STATE_HOME)",
+            "mount that with umask=022, or keep the file elsewhere (pinfold's own files: set XDG_STATE_HOME)",
             path, (unsigned)(st->st_mode & 07777));
     if (others_may_write(st))
         return err_say(e, ERR_REFUSED, "'%s' is writable by others (mode %04o); run: chmod go-w '%s'", path,

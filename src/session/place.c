@@ -94,7 +94,7 @@ static int own_directory(const char *path, struct err *e)
     int r = make_private_directories(path, e);
     if (r < 0 &&
         runtime_is_said()) /* as a rule of the user who became this one (su, sudo), or of a login that has ended */
-        return err_hint(e, r, "XDG_RUNTIME_DIR names no directory of yours: unset it, or set it to one");
+        return err_hint(e, r, "XDG_RUNTIME_DIR does not name a directory of yours: unset it, or set it to one that is");
     if (r == -EACCES || r == -EROFS) /* anybody can make the one in /tmp first */
         return err_hint(e, r, "set XDG_RUNTIME_DIR to a directory of yours that nobody else may enter");
     if (r < 0)

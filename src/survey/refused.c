@@ -135,9 +135,10 @@ struct reason refused_proc(struct arena *mem, const struct tried *t)
     (void)sys_read_text(AT_FDCWD, "/run/systemd/container", kind, sizeof kind);
     /* A container of LXC, Incus, LXD or Proxmox; the file is there without systemd, too. */
     if (strncmp(kind, "lxc", 3) == 0 || sys_may(AT_FDCWD, "/dev/.lxc-boot-id", 0) == 0)
-        return (struct reason){"a new /proc is refused, because LXC masks parts of /proc in this container",
-                               "let the container nest: lxc.include = /usr/share/lxc/config/nesting.conf (Incus and "
-                               "LXD: security.nesting=true; Proxmox: nesting=1)"};
+        return (struct reason){
+            "a new /proc is refused, because LXC masks parts of /proc in this container",
+            "allow nesting in the container: lxc.include = /usr/share/lxc/config/nesting.conf (Incus and "
+            "LXD: security.nesting=true; Proxmox: nesting=1)"};
     if (strncmp(kind, "systemd-nspawn", sizeof "systemd-nspawn" - 1) == 0)
         return (struct reason){"a new /proc is refused, because systemd-nspawn masks parts of /proc in this container",
                                "as root of the container: mkdir -p /run/proc && mount -t proc proc /run/proc"};

@@ -155,7 +155,7 @@ static const struct {
     {"guard_names: {root: [\"a/*\"]}\n",
      "/home/u/p/f:1:22: guard_names.root: 'a/*': guarded names are exact, without wildcards"},
     {"guard_names: {root: [\"**/a/b\"]}\n",
-     "/home/u/p/f:1:22: guard_names.root: '**/a/b': **/ is followed by one name, without a slash"},
+     "/home/u/p/f:1:22: guard_names.root: '**/a/b': **/ must be followed by one name, without a slash"},
     {"guard_names: {root: [\"**/\"]}\n", "/home/u/p/f:1:22: guard_names.root: '**/' is not a name"},
     {"guard_names: {any_depth: [\"**/a\"]}\n",
      "/home/u/p/f:1:27: guard_names.any_depth: '**/a': guarded names are exact, without wildcards"},

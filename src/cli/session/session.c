@@ -303,7 +303,7 @@ int start_session(struct ask *a, const char *name)
     struct pinfold_error error = {0};
     struct pinfold_session *session;
     int r = ensure(a, name, &session, &error);
-    if (r < 0 && a->start_in)
+    if (r < 0 && r != -ESTALE && a->start_in) /* that one runs: its message says what to do */
         complain(
             "session '%s' cannot be started as before; to start it as one of this directory: pinfold session start "
             "--recreate '%s'",

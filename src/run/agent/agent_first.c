@@ -116,13 +116,13 @@ static void put_repository(const struct starting *s, const struct policy *p, str
     const char *at = whole ? whole : above ? arena_printf(s->mem, "%s/.git", above) : git;
     if (!at || may_write(p, at))
         return;
-    buf_printf(b, "git: can look, but neither stage nor commit, because the repository is outside: %s; ", at);
+    buf_printf(b, "git: can read, but neither stage nor commit, because the repository is outside: %s; ", at);
     if (above)
-        buf_printf(b, "start in %s, or with --rw %s\n", above, at);
+        buf_printf(b, "to let the agent commit, start it in %s, or with --rw %s\n", above, at);
     else if (whole)
         buf_printf(b, "to let the agent commit, start it with --rw %s\n", at);
     else
-        buf_text(b, "to let the agent commit, start it in the checkout that has it\n");
+        buf_text(b, "to let the agent commit in a submodule, start it at the top of the outer repository\n");
 }
 
 int first_lines(struct starting *s, const struct agent_begin *ask, const char **ret, struct err *e)

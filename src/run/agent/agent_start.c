@@ -376,7 +376,7 @@ int agent_start_begin(const struct agent_begin *ask, struct agent_begun *ret, st
     if ((r == -EROFS || r == -EACCES) && s->world.home && access(s->world.home, W_OK) < 0)
         err_hint(&e, r,
                  "an agent's settings, sessions and login are in the home, which cannot be written here: set HOME to a "
-                 "directory where it can have its own");
+                 "directory that you can write");
     if (s && !ret->login && !ret->session)
         starting_end(s);
     if (r == 0)
