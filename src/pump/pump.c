@@ -138,15 +138,25 @@ static bool back_may(const struct pump *p, const struct lane *back)
     return true;
 }
 
+/*
+ * A terminal that nobody has open any more answers EIO. The kernel looks for bytes first and for the end after that, so
+ * what was written and closed in between is not seen by this call; the next one finds it (n_tty_read in Linux).
+ */
+static long read_lane(int fd, char *bytes, size_t most)
+{
+    const long n = sys_read(fd, bytes, most);
+    return n == -EIO ? sys_read(fd, bytes, most) : n;
+}
+
 /* Reads once from a source that has data, or has ended. */
 static int lane_read(struct pump *p, struct lane *l)
 {
     static char bytes[MUX_CHUNK];
     size_t most = l->credit < sizeof bytes ? l->credit : sizeof bytes;
-    long n = sys_read(l->fd, bytes, most);
+    long n = read_lane(l->fd, bytes, most);
     if (n == -EAGAIN || n == -EINTR)
         return 0;
-    if (n <= 0) { /* EIO: a terminal that nobody has open any more */
+    if (n <= 0) {
         l->ended = true;
         sys_drop(&l->fd);
         return pump_send(p, MUX_EOF, l->job, l->stream, NULL, 0, NULL, 0);

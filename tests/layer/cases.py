@@ -735,11 +735,8 @@ def terminal():
         done = subprocess.Popen([kit.PINFOLD, *words], cwd=layer.work, env=dict(layer.env, NO_COLOR="1"), stdin=subprocess.DEVNULL, stdout=terminal_end, stderr=terminal_end)
         os.close(terminal_end)
         said = b""
-        try:
-            while chunk := os.read(main, 65536):
-                said += chunk
-        except OSError:  # the other end is closed
-            pass
+        while chunk := leader.read(main):
+            said += chunk
         done.wait()
         os.close(main)
         check(b"txt.exe" in said, f"{words}: nothing is shown", said)
@@ -762,11 +759,8 @@ def paged():
         done = subprocess.Popen([kit.PINFOLD, *words], cwd=layer.work, env={**layer.env, "PAGER": pager, "TERM": "xterm", **env}, stdin=end, stdout=end, stderr=end)
         os.close(end)
         said = b""
-        try:
-            while chunk := os.read(main, 65536):
-                said += chunk
-        except OSError:  # the other end is closed
-            pass
+        while chunk := leader.read(main):
+            said += chunk
         done.wait()
         os.close(main)
         return said, open(saw, "rb").read() if os.path.exists(saw) else None
@@ -813,10 +807,7 @@ class Terminal:
         end = time.monotonic() + seconds
         while (found := self.got.find(text.encode(), self.at)) < 0:
             check(select.select([self.main], [], [], max(0, end - time.monotonic()))[0], f"no {text!r} in", self.got[self.at:])
-            try:
-                more = os.read(self.main, 65536)
-            except OSError:
-                more = b""
+            more = leader.read(self.main)
             check(more, f"ended without {text!r}:", self.got)
             self.got += more
         said, self.at = self.got[self.at:found], found + len(text.encode())
@@ -828,10 +819,7 @@ class Terminal:
     def end(self):
         """The rest of what it prints, and its status."""
         while True:
-            try:
-                more = os.read(self.main, 65536)
-            except OSError:
-                more = b""
+            more = leader.read(self.main)
             if not more:
                 break
             self.got += more

@@ -4,6 +4,7 @@ When the leader of a terminal's session ends, the kernel throws away what nobody
 is a process that stays: it waits for the program, leaves the terminal, on which the reader then finds the end, and ends with
 the program's status as soon as somebody asks for that.
 """
+import errno
 import fcntl
 import os
 import pty
@@ -64,6 +65,21 @@ def let_go(pid):
 def status(pid):
     let_go(pid)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def read(master):
+    """What came meanwhile, or b"" when nobody has the terminal open any more.
+
+    Linux looks for bytes first and for the end after that. What is written and closed in between is missed by the first read,
+    which says EIO, and found by the next one.
+    """
+    for _ in range(2):
+        try:
+            return os.read(master, 65536)
+        except OSError as why:
+            if why.errno != errno.EIO:
+                raise
+    return b""
 
 
 class Popen(subprocess.Popen):

@@ -7,8 +7,17 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "backends/tools/tool.h"
@@ -354,10 +363,82 @@ static void lies(void **state)
     }
 }
 
+/* ---- a terminal that nobody has open any more ---- */
+
+static volatile sig_atomic_t reads;
+
+/* The first read(2) answers as Linux does when the last words and the end come in the midst of it; the others really read. */
+static void instead_of_read(int signal, siginfo_t *info, void *context)
+{
+    (void)signal;
+    mcontext_t *m = &((ucontext_t *)context)->uc_mcontext;
+#if defined __aarch64__
+    const unsigned long long fd = m->regs[0], to = m->regs[1], most = m->regs[2];
+#else
+    const long long fd = m->gregs[REG_RDI], to = m->gregs[REG_RSI], most = m->gregs[REG_RDX];
+#endif
+    struct iovec v = {(void *)to, (size_t)most}; // NOLINT(performance-no-int-to-ptr)
+    const ssize_t n = info->si_syscall != SYS_read || reads++ == 0 ? -1 : readv((int)fd, &v, 1);
+#if defined __aarch64__
+    m->regs[0] = (unsigned long long)(n < 0 ? -EIO : n);
+#else
+    m->gregs[REG_RAX] = n < 0 ? -EIO : n;
+#endif
+}
+
+/* In a child: every read from `fd` becomes a SIGSYS. */
+static void trap_reads(int fd)
+{
+    struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_read, 0, 3),
+                                 BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)fd, 0, 1),
+                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const struct sock_fprog program = {sizeof code / sizeof *code, code};
+    struct sigaction trap = {.sa_sigaction = instead_of_read, .sa_flags = SA_SIGINFO};
+    if (sigaction(SIGSYS, &trap, NULL) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+        _exit(100);
+}
+
+/* What a program wrote just before it closed the terminal arrives, also when the kernel says the end first. */
+static void last_words(void **state)
+{
+    (void)state;
+    struct pump host, guest;
+    struct heard h = {0}, g = {0};
+    int to[2], status = -1;
+    char got[64] = "";
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    assert_true(terminal >= 0 && unlockpt(terminal) == 0 && pipe2(to, O_CLOEXEC) == 0);
+    const int program = open(ptsname(terminal), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    assert_int_equal(write(program, "last words", 10), 10);
+    (void)close(program);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        pumps(&host, &guest, &h, &g);
+        if (pump_lane(&guest, 1, MUX_TTY_OUT, true, terminal) || pump_lane(&host, 1, MUX_TTY_OUT, false, to[1]))
+            _exit(101);
+        trap_reads(terminal);
+        for (int i = 0; i < 20; i++)
+            turn(&guest, &host);
+        _exit(reads ? 0 : 102);
+    }
+    (void)close(to[1]);
+    assert_true(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(read(to[0], got, sizeof got - 1), 10);
+    assert_string_equal(got, "last words");
+    (void)close(to[0]);
+    (void)close(terminal);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(argv),    cmocka_unit_test(archive), cmocka_unit_test(heads),
-                                       cmocka_unit_test(kernels), cmocka_unit_test(lanes),   cmocka_unit_test(back),
-                                       cmocka_unit_test(lies)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(argv),    cmocka_unit_test(archive),   cmocka_unit_test(heads),
+                                       cmocka_unit_test(kernels), cmocka_unit_test(lanes),     cmocka_unit_test(back),
+                                       cmocka_unit_test(lies),    cmocka_unit_test(last_words)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
