@@ -56,7 +56,7 @@ struct http_connection {
     struct mcp_http_head head;
     size_t head_bytes; /* 0: not whole */
     bool body_done, closing, leaving /* all is sent */, over, collecting, accepts_stream, accepts_json, new_session,
-        continued;
+        continued, known /* has shown the token */;
 };
 
 struct http {
@@ -503,16 +503,17 @@ static bool admit(struct http_connection *c)
     else if (path = str_until(&path, '?'),
              !str_is(path, "/mcp")) /* clients look for OAuth's documents without a token */
         refuse(c, 404, "not found: the only path is /mcp; the token is the person's, there is no authorization server");
-    else if (str_is(h->method, "OPTIONS")) /* a browser's preflight has no token */
+    else if (str_is(h->method, "OPTIONS")) {              /* a browser's preflight has no token */
+        c->closing = h->close || h->chunked || h->length; /* a body is not read: it is no request either */
         reply(c, 204, NULL, STR(""));
-    else if (scheme.n != 6 || strncasecmp(scheme.p, "bearer", 6) != 0 || !same_secret(token, c->http->secret))
+    } else if (scheme.n != 6 || strncasecmp(scheme.p, "bearer", 6) != 0 || !same_secret(token, c->http->secret))
         refuse(c, 401, "the token is missing or wrong");
     else if (!str_is(h->method, "POST") && !str_is(h->method, "GET") && !str_is(h->method, "DELETE"))
         refuse(c, 405, "only GET, POST, DELETE and OPTIONS");
     else if (h->has_length && h->length > MCP_MAX_MESSAGE)
         refuse(c, 413, "a message has at most 32 MiB");
     else
-        return true;
+        return c->known = true;
     return false;
 }
 
@@ -653,12 +654,24 @@ static void connection_ready(struct loop_source *s, short revents)
         connection_free(c);
 }
 
+/* Whoever opens connections and shows no token takes none from those who have it: the oldest of these makes room. */
+static void make_room_for_one(struct http *h)
+{
+    struct http_connection *oldest = NULL;
+    for (struct http_connection *c = h->connections; c; c = c->next) /* the youngest first */
+        oldest = c->known || c->over ? oldest : c;
+    if (oldest)
+        connection_free(oldest);
+}
+
 static void listener_ready(struct loop_source *s, short revents)
 {
     struct http *h = (struct http *)(void *)s;
     int one = 1;
     (void)revents;
     int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0 && h->n_connections >= MAX_CONNECTIONS)
+        make_room_for_one(h);
     struct http_connection *c = fd >= 0 && h->n_connections < MAX_CONNECTIONS ? calloc(1, sizeof *c) : NULL;
     if (!c) {
         (void)close_fd(fd);
