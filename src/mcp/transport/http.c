@@ -30,6 +30,7 @@
 #define PATIENCE_MS        1000    /* then a request becomes a stream of events, which a client can ask to go on with */
 #define CORS_SECONDS       "86400"
 #define ID_BYTES           16
+#define UNREAD_COUNTS      (1u << 20) /* bytes of a request that is not whole from which on all such are counted */
 
 struct session {
     struct session *next;
@@ -630,6 +631,20 @@ static void connection_free(struct http_connection *c)
     free(c);
 }
 
+/* Requests that are not whole yet are kept in memory: all of them together have a limit, too. */
+static void bound_unread(struct http_connection *c)
+{
+    size_t n = 0;
+    if (c->over || c->closing || c->in.n + c->body.n < UNREAD_COUNTS)
+        return;
+    for (const struct http_connection *one = c->http->connections; one; one = one->next)
+        n += one->in.n + one->body.n;
+    if (n <= MCP_MAX_HELD)
+        return;
+    refuse(c, 503, "the requests that are not whole yet have 256 MiB, which is the most");
+    buf_free(&c->in);
+}
+
 static void connection_ready(struct loop_source *s, short revents)
 {
     struct http_connection *c = (struct http_connection *)(void *)s;
@@ -648,6 +663,7 @@ static void connection_ready(struct loop_source *s, short revents)
             if (!buf_ok(&c->in))
                 c->over = true;
             take_bytes(c);
+            bound_unread(c);
         }
     }
     if (c->over)
