@@ -17,6 +17,7 @@
 #include "cli/cli.h"
 #include "client/entry.h"
 #include "project/project.h"
+#include "user/dialogue.h"
 
 enum { MOST_SCRIPT = 64 << 10 };
 
@@ -24,17 +25,23 @@ struct output_lines {
     bool around; /* the lines before and after */
     bool notes;
     bool dim;
+    bool
+        clears; /* before the first line after the command: what it left of a terminal's sequence or colour would swallow the line */
 };
 
 static void say_line(void *ctx, enum pinfold_say what, const char *sentence)
 {
-    const struct output_lines *l = ctx;
+    struct output_lines *l = ctx;
     if (what == PINFOLD_SAY_WARNING) {
         complain("%s", sentence);
         return;
     }
     if (what == PINFOLD_SAY_NOTE ? !l->notes : !l->around)
         return;
+    if (l->clears && what != PINFOLD_SAY_HEADER) {
+        l->clears = false;
+        (void)!write(2, TERMINAL_CLEAN, sizeof TERMINAL_CLEAN - 1);
+    }
     if (l->dim && what != PINFOLD_SAY_NOTE) {
         char line[4200];
         int n = snprintf(line, sizeof line, "\033[2mpinfold: %s\033[0m\n", sentence);
@@ -53,7 +60,8 @@ static struct output_lines choose_lines(const struct ask *a)
     l.around = terminal || a->verbose;
     if (terminal) {
         const char *term = getenv("TERM");
-        l.dim = !getenv("NO_COLOR") && term && strcmp(term, "dumb") != 0;
+        l.clears = term && strcmp(term, "dumb") != 0;
+        l.dim = l.clears && !getenv("NO_COLOR");
     }
     return l;
 }

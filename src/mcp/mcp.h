@@ -10,8 +10,10 @@
 #include "pinfold.h"
 
 #define MCP_MAX_MESSAGE (32u << 20)  /* bytes of one message from the client */
+#define MCP_MAX_VALUES  (1u << 18)   /* in one message: an empty object is 3 bytes in it, and 240 in memory */
 #define MCP_MAX_ANSWER  (256u << 20) /* and of one to it */
 #define MCP_MAX_CALLS   256          /* of one client, waiting or running */
+#define MCP_MAX_HELD    (256u << 20) /* bytes of all calls in progress */
 #define MCP_MAX_WORKERS 32           /* calls in progress at a time */
 
 struct mcp_options {

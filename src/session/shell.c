@@ -69,7 +69,7 @@ static void compose_line(struct buf *b, const struct pinfold_exec_options *o)
     }
     buf_text(b, "command eval ");
     buf_shell_word(b, str_of(o->argv[0]));
-    buf_text(b, " </dev/null; printf '%s\\n' \"$?\" >&0\n");
+    buf_text(b, " </dev/null; command printf '%s\\n' \"$?\" >&0\n");
 }
 
 /* What the shell is, for when there is none of this name: 8-byte aligned behind the name. */

@@ -20,9 +20,6 @@
 #define LOOK_AGAIN_US  500000u /* while another program has the terminal */
 #define PTY_MAJOR      136u
 
-/* Ends unfinished sequences: CAN, string terminator, attributes, character set, cursor. ECMA-48, ISO 2022. */
-static const char clean[] = "\030\033\\\033[0m\017\033(B\033[?25h";
-
 int dialogue_terminal(void)
 {
     return open("/dev/tty", O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -109,7 +106,7 @@ bool dialogue_begin(struct dialogue *d, const char *text, uint64_t now)
     d->open = false;
     d->n = 0;
     d->opens_at = now + OPENS_AFTER_US;
-    show_text(d, clean);
+    show_text(d, TERMINAL_CLEAN);
     show_text(d, end_line(d));
     show_text(d, text);
     show_text(d, end_line(d));

@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Ends unfinished sequences: CAN, string terminator, attributes, character set, cursor. ECMA-48, ISO 2022. */
+#define TERMINAL_CLEAN "\030\033\\\033[0m\017\033(B\033[?25h"
+
 struct dialogue {
     int fd;           /* the terminal, or -1 */
     bool raw;         /* this process has set it to raw mode */

@@ -93,7 +93,7 @@ static void line(void *ctx, struct str text)
     struct rpc_fault f;
     auto_value json_t *root = peer_read(p, text, &f);
     if (!root)
-        peer_refuse(p, &f, 1);
+        peer_refuse(p, &f, STR(""), 1);
     asked += root ? peer_take(p, root, 1) : 1;
     MUST(started - before <= RPC_MAX_BATCH);
     /* Some of what runs says something and ends. */

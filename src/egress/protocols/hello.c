@@ -82,8 +82,8 @@ static void socks_request_heard(struct conn *c, ssize_t n, const struct socks_re
         return;
     }
     if (q->command != 1) { /* BIND and UDP ASSOCIATE */
-        char reply[10] = {5, 7, 0, 1};
-        refuse_saying(c, reply, sizeof reply);
+        char reply[10] = {5, 7, 0, 1}, old[8] = {0, 91};
+        refuse_saying(c, q->version == 5 ? reply : old, q->version == 5 ? sizeof reply : sizeof old);
         return;
     }
     *c->host = q->host;

@@ -66,6 +66,7 @@ void call_free(struct call *c)
 {
     struct peer *p = c->peer;
     bool held = c->task != NULL;
+    p->server->held -= c->held;
     for (struct call **at = &p->calls; *at; at = &(*at)->next) {
         if (*at == c) {
             *at = c->next;

@@ -17,6 +17,7 @@ struct call { /* a request under way that a worker carries out */
     char *lane; /* calls of one lane come one after the other; NULL: of none */
     uint64_t affinity;
     struct buf waits; /* what the worker will be told then */
+    size_t held;      /* bytes of it, here or with the worker */
     json_t *id, *progress_token;
     uint64_t tag, began, told;
     char *watches;          /* it is a subscription to this resource */

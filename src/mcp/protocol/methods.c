@@ -175,8 +175,17 @@ static int call_begin(const struct rpc_request *q, const struct tool *t, const j
         free(c);
         return bad(q, RPC_INTERNAL, "out of memory");
     }
-    *c = (struct call){
-        .peer = p, .tool = t, .tag = q->tag, .began = loop_now(), .waits = BUF(2 * (size_t)MCP_MAX_MESSAGE)};
+    if (what.n > MCP_MAX_HELD - p->server->held) {
+        free(c);
+        return bad(q, RPC_INTERNAL, "the calls in progress have 256 MiB of arguments, which is the most");
+    }
+    p->server->held += what.n;
+    *c = (struct call){.held = what.n,
+                       .peer = p,
+                       .tool = t,
+                       .tag = q->tag,
+                       .began = loop_now(),
+                       .waits = BUF(2 * (size_t)MCP_MAX_MESSAGE)};
     c->lane = lane_of(t, arguments);
     c->watches = watches ? strdup(watches) : NULL;
     c->affinity = affinity_of(p, t, session);

@@ -224,16 +224,17 @@ size_t peer_take(struct peer *p, const json_t *root, uint64_t tag)
     return n;
 }
 
-void peer_refuse(struct peer *p, const struct rpc_fault *f, uint64_t tag)
+void peer_refuse(struct peer *p, const struct rpc_fault *f, struct str id, uint64_t tag)
 {
-    peer_fault(p, tag, f->id, f->code, f->text);
+    char why[128];
+    auto_value json_t *value = id.n ? value_read(id, why, sizeof why) : NULL;
+    peer_fault(p, tag, rpc_is_id(value) ? value : NULL, f->code, f->text);
 }
 
 void peer_too_long(struct peer *p, struct str id, uint64_t tag)
 {
-    char why[128];
-    auto_value json_t *value = id.n ? value_read(id, why, sizeof why) : NULL;
-    peer_fault(p, tag, rpc_is_id(value) ? value : NULL, RPC_INVALID, "a message has at most 32 MiB");
+    const struct rpc_fault f = {.code = RPC_INVALID, .text = "a message has at most 32 MiB"};
+    peer_refuse(p, &f, id, tag);
 }
 
 bool peer_has_boxes(const struct peer *p)

@@ -21,6 +21,7 @@ struct server { /* shared by all clients */
     struct janitor janitor;
     struct asker asker;
     unsigned calls; /* so far; numbers the lines for the user */
+    size_t held;    /* bytes of the calls in progress */
     /*
      * Where the server was started in no project, tries a directory that the client names as the workspace: false, with
      * a clause in `why`. NULL: there is nothing to try.
@@ -38,9 +39,9 @@ json_t *peer_read(const struct peer *p, struct str text, struct rpc_fault *ret);
  * through send() (an invalid message counts as one): 0 for notifications and responses.
  */
 size_t peer_take(struct peer *p, const json_t *root, uint64_t tag);
-/* Answers a text that peer_read() refused. */
-void peer_refuse(struct peer *p, const struct rpc_fault *f, uint64_t tag);
-/* Answers a message that was too long. `id`: its id as it stood there, "" if it had none. */
+/* Answers a text that peer_read() refused. `id`: its id as it stood there, "" if it had none. */
+void peer_refuse(struct peer *p, const struct rpc_fault *f, struct str id, uint64_t tag);
+/* The same for a message that was too long. */
 void peer_too_long(struct peer *p, struct str id, uint64_t tag);
 /* Whether it has started boxes that stay. */
 bool peer_has_boxes(const struct peer *p);

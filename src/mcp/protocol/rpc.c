@@ -8,6 +8,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "mcp/mcp.h"
+
 static int rpc_wrong(struct rpc_fault *f, enum rpc_code code, const json_t *id, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 static int rpc_wrong(struct rpc_fault *f, enum rpc_code code, const json_t *id, const char *format, ...)
@@ -21,12 +23,33 @@ static int rpc_wrong(struct rpc_fault *f, enum rpc_code code, const json_t *id, 
     return -EBADMSG;
 }
 
+/* Whether there are more values in it than any message needs. What is no JSON is counted somehow. */
+static bool has_too_many(struct str text)
+{
+    size_t n = 0;
+    bool in_text = false;
+    for (size_t i = 0; i < text.n && n <= MCP_MAX_VALUES; i++) {
+        const char c = text.p[i];
+        if (in_text && c == '\\')
+            i++;
+        else if (c == '"')
+            in_text = !in_text;
+        else if (!in_text)
+            n += c == ',' || c == '[' || c == '{';
+    }
+    return n > MCP_MAX_VALUES;
+}
+
 json_t *rpc_read(struct str text, struct rpc_fault *ret)
 {
     char why[200] = "";
 
     if (!utf8_valid(text)) {
         (void)rpc_wrong(ret, RPC_PARSE, NULL, "the message is not UTF-8");
+        return NULL;
+    }
+    if (has_too_many(text)) {
+        (void)rpc_wrong(ret, RPC_INVALID, NULL, "a message has at most %u values", MCP_MAX_VALUES);
         return NULL;
     }
     json_t *root = value_read(text, why, sizeof why);

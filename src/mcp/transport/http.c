@@ -30,6 +30,7 @@
 #define PATIENCE_MS        1000    /* then a request becomes a stream of events, which a client can ask to go on with */
 #define CORS_SECONDS       "86400"
 #define ID_BYTES           16
+#define UNREAD_COUNTS      (1u << 20) /* bytes of a request that is not whole from which on all such are counted */
 
 struct session {
     struct session *next;
@@ -56,7 +57,7 @@ struct http_connection {
     struct mcp_http_head head;
     size_t head_bytes; /* 0: not whole */
     bool body_done, closing, leaving /* all is sent */, over, collecting, accepts_stream, accepts_json, new_session,
-        continued;
+        continued, known /* has shown the token */;
 };
 
 struct http {
@@ -503,16 +504,17 @@ static bool admit(struct http_connection *c)
     else if (path = str_until(&path, '?'),
              !str_is(path, "/mcp")) /* clients look for OAuth's documents without a token */
         refuse(c, 404, "not found: the only path is /mcp; the token is the person's, there is no authorization server");
-    else if (str_is(h->method, "OPTIONS")) /* a browser's preflight has no token */
+    else if (str_is(h->method, "OPTIONS")) {              /* a browser's preflight has no token */
+        c->closing = h->close || h->chunked || h->length; /* a body is not read: it is no request either */
         reply(c, 204, NULL, STR(""));
-    else if (scheme.n != 6 || strncasecmp(scheme.p, "bearer", 6) != 0 || !same_secret(token, c->http->secret))
+    } else if (scheme.n != 6 || strncasecmp(scheme.p, "bearer", 6) != 0 || !same_secret(token, c->http->secret))
         refuse(c, 401, "the token is missing or wrong");
     else if (!str_is(h->method, "POST") && !str_is(h->method, "GET") && !str_is(h->method, "DELETE"))
         refuse(c, 405, "only GET, POST, DELETE and OPTIONS");
     else if (h->has_length && h->length > MCP_MAX_MESSAGE)
         refuse(c, 413, "a message has at most 32 MiB");
     else
-        return true;
+        return c->known = true;
     return false;
 }
 
@@ -629,6 +631,20 @@ static void connection_free(struct http_connection *c)
     free(c);
 }
 
+/* Requests that are not whole yet are kept in memory: all of them together have a limit, too. */
+static void bound_unread(struct http_connection *c)
+{
+    size_t n = 0;
+    if (c->over || c->closing || c->in.n + c->body.n < UNREAD_COUNTS)
+        return;
+    for (const struct http_connection *one = c->http->connections; one; one = one->next)
+        n += one->in.n + one->body.n;
+    if (n <= MCP_MAX_HELD)
+        return;
+    refuse(c, 503, "the requests that are not whole yet have 256 MiB, which is the most");
+    buf_free(&c->in);
+}
+
 static void connection_ready(struct loop_source *s, short revents)
 {
     struct http_connection *c = (struct http_connection *)(void *)s;
@@ -647,10 +663,21 @@ static void connection_ready(struct loop_source *s, short revents)
             if (!buf_ok(&c->in))
                 c->over = true;
             take_bytes(c);
+            bound_unread(c);
         }
     }
     if (c->over)
         connection_free(c);
+}
+
+/* Whoever opens connections and shows no token takes none from those who have it: the oldest of these makes room. */
+static void make_room_for_one(struct http *h)
+{
+    struct http_connection *oldest = NULL;
+    for (struct http_connection *c = h->connections; c; c = c->next) /* the youngest first */
+        oldest = c->known || c->over ? oldest : c;
+    if (oldest)
+        connection_free(oldest);
 }
 
 static void listener_ready(struct loop_source *s, short revents)
@@ -659,6 +686,8 @@ static void listener_ready(struct loop_source *s, short revents)
     int one = 1;
     (void)revents;
     int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0 && h->n_connections >= MAX_CONNECTIONS)
+        make_room_for_one(h);
     struct http_connection *c = fd >= 0 && h->n_connections < MAX_CONNECTIONS ? calloc(1, sizeof *c) : NULL;
     if (!c) {
         (void)close_fd(fd);

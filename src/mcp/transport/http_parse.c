@@ -125,6 +125,7 @@ int http_head(struct str bytes, struct mcp_http_head *ret)
     if (!take_head_line(&rest, &line))
         return bytes.n > HTTP_MAX_HEAD ? -431 : 0;
     r = first_line(ret, line);
+    const bool old = ret->close; /* HTTP/1.0 */
     while (r == 0) {
         if (!take_head_line(&rest, &line))
             return bytes.n > HTTP_MAX_HEAD ? -431 : 0;
@@ -137,25 +138,39 @@ int http_head(struct str bytes, struct mcp_http_head *ret)
             return -400;
         r = take_field(ret, name, str_trim(value));
     }
-    if (r == 0 && ret->chunked && ret->has_length) /* two lengths: a way to smuggle */
+    if (r == 0 && ret->chunked &&
+        (ret->has_length || old)) /* two lengths, or one that a proxy would not see: ways to smuggle */
         r = -400;
     return r < 0 ? r : (int)(bytes.n - rest.n);
+}
+
+/* A line of a chunked body without its end: 1; 0: not whole; -400: it does not end as it must, or has other bytes than text. */
+static int take_chunk_line(struct str *bytes, struct str *ret)
+{
+    const char *end = bytes->n ? memchr(bytes->p, '\n', bytes->n) : NULL;
+    if (!end)
+        return 0;
+    size_t n = (size_t)(end - bytes->p);
+    if (!n || bytes->p[n - 1] != '\r')
+        return -400;
+    *ret = (struct str){bytes->p, n - 1};
+    *bytes = str_skip(*bytes, n + 1);
+    return is_value(*ret) ? 1 : -400;
 }
 
 static int chunk_size(struct str line, uint64_t *ret)
 {
     uint64_t n = 0;
     size_t digits = 0;
-    struct str size = str_trim(str_until(&line, ';'));
 
-    for (; digits < size.n; digits++) {
-        int d = hex_digit(size.p[digits]);
-        if (d < 0 || digits > 10)
+    for (; digits < line.n && hex_digit(line.p[digits]) >= 0; digits++) {
+        if (digits > 10)
             return -400;
-        n = n * 16 + (uint64_t)d;
+        n = n * 16 + (uint64_t)hex_digit(line.p[digits]);
     }
+    struct str rest = str_trim(str_skip(line, digits));
     *ret = n;
-    return digits ? 0 : -400;
+    return digits && (!rest.n || rest.p[0] == ';') ? 0 : -400;
 }
 
 int http_chunks(struct str *bytes, struct buf *body, size_t max)
@@ -163,30 +178,30 @@ int http_chunks(struct str *bytes, struct buf *body, size_t max)
     while (bytes->n) {
         struct str rest = *bytes, line;
         uint64_t n;
-        if (!take_head_line(&rest, &line))
-            return bytes->n > 4096 ? -400 : 0;
+        int r = take_chunk_line(&rest, &line);
+        if (r <= 0)
+            return r < 0 || bytes->n > 4096 ? -400 : 0;
         if (chunk_size(line, &n) < 0)
             return -400;
         if (n == 0) { /* fields may follow; an empty line ends them */
             do {
-                if (!take_head_line(&rest, &line))
-                    return bytes->n > HTTP_MAX_HEAD ? -400 : 0;
+                r = take_chunk_line(&rest, &line);
+                if (r <= 0)
+                    return r < 0 || bytes->n > HTTP_MAX_HEAD ? -400 : 0;
             } while (line.n);
             *bytes = rest;
             return 1;
         }
         if (n > max - (body->n < max ? body->n : max))
             return -413;
-        if (rest.n < n + 1)
-            return 0;
+        if (rest.n < n + 2)
+            return rest.n > n && rest.p[n] != '\r' ? -400 : 0;
         struct str data = {rest.p, n};
         rest = str_skip(rest, n);
-        if (rest.p[0] == '\r' && rest.n < 2)
-            return 0;
-        if (!take_head_line(&rest, &line) || line.n)
+        if (rest.p[0] != '\r' || rest.p[1] != '\n')
             return -400;
         buf_str(body, data);
-        *bytes = rest;
+        *bytes = str_skip(rest, 2);
     }
     return 0;
 }

@@ -70,7 +70,7 @@ void id_search(struct id_search *s, struct str bytes)
     }
 }
 
-static struct str id_found(const struct id_search *s)
+struct str id_found(const struct id_search *s)
 {
     return s->n_id <= sizeof s->id ? str_trim((struct str){s->id, s->n_id}) : (struct str){0};
 }

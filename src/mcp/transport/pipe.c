@@ -90,10 +90,13 @@ static void take_message(void *ctx, struct str text)
     struct pipe *s = ctx;
     struct rpc_fault f;
     auto_value json_t *root = peer_read(s->peer, text, &f);
-    if (root)
+    if (root) {
         (void)peer_take(s->peer, root, 0);
-    else
-        peer_refuse(s->peer, &f, 0);
+    } else {
+        struct id_search search = {0};
+        id_search(&search, text); /* without its id the client would wait for the answer for ever */
+        peer_refuse(s->peer, &f, id_found(&search), 0);
+    }
 }
 
 static void too_long(void *ctx, struct str id)

@@ -8,7 +8,7 @@ struct pipe *pipe_new(struct server *server);
 struct pipe *pipe_free(struct pipe *s); /* writes pending output first; returns NULL */
 /* As peer_tick(). A client that has ended gets the answers to what it has asked, if they come soon; then the loop ends. */
 int pipe_tick(struct pipe *s, uint64_t now);
-/* Finds the member "id" of the object that a line begins, though the line is too long to be kept. */
+/* Finds the member "id" of the object that a line begins, though the line is too long to be kept, or is no JSON. */
 struct id_search {
     unsigned depth; /* of objects and arrays */
     bool text, escaped, key, is_id, value;
@@ -18,6 +18,7 @@ struct id_search {
     size_t n_id;
 };
 void id_search(struct id_search *s, struct str bytes);
+struct str id_found(const struct id_search *s); /* "": none */
 
 /*
  * Splits input into lines; also driven by the fuzz target. Calls `too_long` once for a line longer than `max`, at its

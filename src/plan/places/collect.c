@@ -526,7 +526,7 @@ static bool all_read_only(const struct making *m, const struct path_fact *f)
 }
 
 /*
- * pinfold's own configuration, trust and state are hidden (read-only where the box writes around them), and its program
+ * pinfold's own configuration, trust and state are hidden, also where the box writes around them, and its program
  * is read-only, whatever a policy says: a box that could change them would decide what the next one may do.
  */
 static int collect_own(struct making *m)

@@ -358,18 +358,15 @@ static int settle_protect(struct settling *s, struct plan_place *p, struct plan_
 static int hide_by_guard(struct settling *s, struct plan_place *p, struct plan_place *around)
 {
     struct making *m = s->m;
-    /* pinfold's own is made read-only there instead, so that not every box has to judge every open. */
-    if (p->own) {
-        p->kind = PLACE_PROTECT;
-        return settle_protect(s, p, around);
-    }
     p->act = ACT_GUARD;
     int r = 0;
     if (p->match && m->policy->expand != EXPAND_START) {
         enter(s, p, REGION_HIDDEN); /* its pattern has its own rule */
         return 0;
     }
-    if ((p->match || (p->once && p->type == PATH_FILE)) && !s->unmade) {
+    /* pinfold's own gets a mount, so that not every box has to judge every open: the host does not replace it. */
+    const bool own = p->own && p->type != PATH_MISSING;
+    if ((p->match || own || (p->once && p->type == PATH_FILE)) && !s->unmade) {
         p->act = ACT_DENY;
         r = add_guard(m, GUARD_RULE_PROTECT, p->dst, p->origin);
     } else {
