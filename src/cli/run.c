@@ -25,23 +25,20 @@ struct output_lines {
     bool around; /* the lines before and after */
     bool notes;
     bool dim;
-    bool
-        clears; /* before the first line after the command: what it left of a terminal's sequence or colour would swallow the line */
+    bool clears; /* before a line: what the command left of a terminal's sequence or colour would swallow it */
 };
 
 static void say_line(void *ctx, enum pinfold_say what, const char *sentence)
 {
-    struct output_lines *l = ctx;
+    const struct output_lines *l = ctx;
     if (what == PINFOLD_SAY_WARNING) {
         complain("%s", sentence);
         return;
     }
     if (what == PINFOLD_SAY_NOTE ? !l->notes : !l->around)
         return;
-    if (l->clears && what != PINFOLD_SAY_HEADER) {
-        l->clears = false;
+    if (l->clears && what != PINFOLD_SAY_HEADER) /* notes come before the command, too, so the first is not enough */
         (void)!write(2, TERMINAL_CLEAN, sizeof TERMINAL_CLEAN - 1);
-    }
     if (l->dim && what != PINFOLD_SAY_NOTE) {
         char line[4200];
         int n = snprintf(line, sizeof line, "\033[2mpinfold: %s\033[0m\n", sentence);
