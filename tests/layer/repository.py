@@ -153,6 +153,11 @@ def cases(c):  # noqa: C901
         layer.pinfold("apply", "--all")
         check(len(git(layer, "rev-parse", "feature/x").strip()) == 64, "SHA-256")
         sound(layer, "SHA-256")
+        for text in ("", "y"):  # packs shorter than two hashes
+            layer = layer_of("kinds", f"printf '{text}' >small; git add small", fill=lambda work: fill(work, init="init -q -b main --object-format=sha256"))
+            layer.pinfold("apply", "--all")
+            check("small" in git(layer, "diff", "--cached", "--name-only"), "a small file in the index")
+            sound(layer, "SHA-256")
         layer = layer_of("kinds", WORK + "; git gc -q --prune=now; git pack-refs --all; git submodule -q add ./. sub 2>/dev/null || :; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),link; git add -N f6")
         layer.pinfold("apply", "--all", ok=(0, 1))
         check({"refs/heads/feature/x", "refs/stash"} <= set(refs(layer)) and "160000" in git(layer, "ls-files", "-s", "link"), refs(layer))
