@@ -51,10 +51,7 @@ static struct output_lines choose_lines(const struct ask *a)
         return l;
     bool terminal = isatty(2);
     l.around = terminal || a->verbose;
-    if (terminal) {
-        const char *term = getenv("TERM");
-        l.dim = !getenv("NO_COLOR") && term && strcmp(term, "dumb") != 0;
-    }
+    l.dim = has_colours(2);
     return l;
 }
 
