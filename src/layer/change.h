@@ -134,7 +134,7 @@ const struct ledger_entry *ledger_find(const struct ledger *l, const char *path)
 /* Replaces the ledger in one step, with `more` entries that win over the ones of the same path. */
 int ledger_write(int store, struct arena *mem, const struct ledger_entry *more, size_t n, struct err *e);
 
-/* ---- lfs.c ---- */
+/* ---- repo/lfs.c; lfs_is_object() is in repo/names.c ---- */
 
 /* Whether it is, by its name, a new object of Git LFS, or a directory of such. */
 bool lfs_is_object(const struct change *c);
