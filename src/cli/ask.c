@@ -49,19 +49,22 @@ int fail(const struct pinfold_error *error)
     return error->kind == PINFOLD_ERROR_CANNOT ? STATUS_CANNOT : STATUS_USAGE;
 }
 
+/* After a failure it writes no more: a part that is missing in the middle would not be seen, and once is enough to say it. */
 int print(const char *text)
 {
-    size_t n = strlen(text);
+    static bool failed;
+    size_t n = failed ? 0 : strlen(text);
     while (n) {
         ssize_t wrote = write(1, text, n);
         if (wrote < 0) {
             complain("cannot write to standard output: %s", strerror(errno));
-            return STATUS_NO;
+            failed = true;
+            break;
         }
         text += wrote;
         n -= (size_t)wrote;
     }
-    return STATUS_YES;
+    return failed ? STATUS_NO : STATUS_YES;
 }
 
 int print_free(char *text)

@@ -55,11 +55,9 @@ static struct output_lines choose_lines(const struct ask *a)
         return l;
     bool terminal = isatty(2);
     l.around = terminal || a->verbose;
-    if (terminal) {
-        const char *term = getenv("TERM");
-        l.clears = term && strcmp(term, "dumb") != 0;
-        l.dim = l.clears && !getenv("NO_COLOR");
-    }
+    const char *term = getenv("TERM");
+    l.clears = terminal && term && *term && strcmp(term, "dumb") != 0;
+    l.dim = has_colours(2);
     return l;
 }
 
@@ -150,7 +148,8 @@ static const struct helpless {
     {"passwd", RIGHTS}, {"chsh", RIGHTS},     {"chfn", RIGHTS},       {"crontab", RIGHTS},     {"at", RIGHTS},
     {"mount", MOUNTS},  {"umount", MOUNTS},   {"fusermount", MOUNTS}, {"fusermount3", MOUNTS}, {"ping", ICMP},
     {"ping6", ICMP},    {"traceroute", ICMP}, {"tracepath", ICMP},    {"mtr", ICMP},           {"yarn", NULL},
-    {"yarnpkg", NULL}, /* only where their_files() finds one */
+    {"yarnpkg", NULL},  {"bundle", NULL},     {"composer", NULL},     {"poetry", NULL},        {"mvn", NULL},
+    {"gradle", NULL}, /* these only where their_files() finds one */
 #undef USER
 #undef RIGHTS
 #undef ICMP
@@ -273,13 +272,58 @@ static bool has_image(const struct ask *a)
     return image;
 }
 
-/*
- * Yarn 1 ends if there is a file of settings that it may not read, and a box hides these for the tokens in them. Others go on
- * without: npm, pnpm, bun, cargo.
- */
+/* Settings that a box hides for the tokens in them, and that these programs read at each start. */
+static const struct settings_file {
+    char program[9], file[28];
+    bool any; /* fetches with any of its commands */
+} settings_files[] = {{"yarn", ".npmrc", false},
+                      {"yarn", ".yarnrc.yml", false},
+                      {"yarnpkg", ".npmrc", false},
+                      {"yarnpkg", ".yarnrc.yml", false},
+                      {"bundle", ".bundle/config", false},
+                      {"composer", ".config/composer/auth.json", false},
+                      {"composer", ".composer/auth.json", false},
+                      {"poetry", ".config/pypoetry/auth.toml", false},
+                      {"mvn", ".m2/settings.xml", true},
+                      {"gradle", ".gradle/gradle.properties", true}};
+
+static bool fetches(const struct ask *a)
+{
+    static const char words[][8] = {"install", "add", "ci", "update", "upgrade", "require", "lock", "sync", "publish"};
+    bool found = a->n_words == 1;
+    for (int i = 1; i < a->n_words; i++) {
+        for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+            found |= same(a->words[i], words[k]) || strstr(a->words[i], " install") != NULL;
+    }
+    return found;
+}
+
+/* True if a line about it was printed. Where the file is denied and not absent, Yarn 1 ends. */
+static bool tell_settings(const struct ask *a, const struct settings_file *s, struct pinfold_policy *policy,
+                          const char *path)
+{
+    struct pinfold_report *report;
+    struct pinfold_error ignored;
+    const int r = pinfold_why(policy, "read", path, &report, &ignored);
+    if (r < 0)
+        return false;
+    const bool absent = r == 1 && strstr(pinfold_report_json(report), "\"errno\":\"ENOENT\"");
+    pinfold_report_free(report);
+    if (r != 1 || (absent && !s->any && !fetches(a)))
+        return false;
+    if (!absent && strncmp(s->program, "yarn", 4) == 0)
+        complain("%s: its version 1 ends if it cannot read ~/%s, which is hidden in the box: run 'yarn "
+                 "--no-default-rc', which does not read it, or allow it with --ro ~/%s",
+                 s->program, s->file, s->file);
+    else
+        complain("%s had no ~/%s: that is hidden in the box, for it may hold tokens; if it needs this file, allow it "
+                 "with --ro ~/%s",
+                 s->program, s->file, s->file);
+    return true;
+}
+
 static void their_files(const struct ask *a, const char *name)
 {
-    static const char files[][13] = {".npmrc", ".yarnrc.yml"};
     const struct pinfold_policy_options o = {.size = sizeof o,
                                              .options = a->policy,
                                              .settings_format = a->settings_format,
@@ -295,20 +339,14 @@ static void their_files(const struct ask *a, const char *name)
     if (!home || pinfold_policy_load(&o, &policy, &ignored) < 0)
         return;
     bool said = false;
-    for (size_t i = 0; !said && i < sizeof files / sizeof *files; i++) {
+    for (size_t i = 0; !said && i < sizeof settings_files / sizeof *settings_files; i++) {
+        const struct settings_file *s = &settings_files[i];
         auto_buf struct buf path = BUF(8192);
-        struct pinfold_report *report;
-        buf_printf(&path, "%s/%s", home, files[i]);
-        if (!buf_ok(&path) || access(buf_cstr(&path), F_OK) < 0)
+        if (!same(s->program, name))
             continue;
-        const int r = pinfold_why(policy, "read", buf_cstr(&path), &report, &ignored);
-        if (r >= 0)
-            pinfold_report_free(report);
-        said = r == 1;
-        if (said)
-            complain("%s: its version 1 ends if it cannot read ~/%s, which is hidden in the box: run 'yarn "
-                     "--no-default-rc', which does not read it, or allow it with --ro ~/%s",
-                     name, files[i], files[i]);
+        buf_printf(&path, "%s/%s", home, s->file);
+        if (buf_ok(&path) && access(buf_cstr(&path), F_OK) == 0)
+            said = tell_settings(a, s, policy, buf_cstr(&path));
     }
     pinfold_policy_free(policy);
 }

@@ -358,6 +358,8 @@ int layer_apply(const struct layer_trees *t, const struct apply_ask *ask, struct
         return apply_no_memory(t, e);
     r = choose_asked(t, &all, ask, mem, &take, ret, e);
     if (r == 0)
+        r = lfs_stage(t, &all, take, mem, ret, e);
+    if (r == 0)
         r = add_parents(&m, &all, take);
     const size_t parents = m.x.n;
     if (r == 0)
@@ -375,6 +377,7 @@ int layer_apply(const struct layer_trees *t, const struct apply_ask *ask, struct
         repo_parts_clear(t);
     if (ask->merge)
         merges_clear(t);
+    lfs_clear(t);
     if (!any)
         return r;
     if (r == 0)
@@ -633,6 +636,7 @@ int layer_undo(const struct layer_trees *t, uint64_t number, const char *const *
     hunks_clear(t);
     repo_parts_clear(t);
     merges_clear(t);
+    lfs_clear(t);
     if (r == 0)
         r = transaction_record(t, number, mem, &record, e);
     if (r == 0)

@@ -134,6 +134,16 @@ const struct ledger_entry *ledger_find(const struct ledger *l, const char *path)
 /* Replaces the ledger in one step, with `more` entries that win over the ones of the same path. */
 int ledger_write(int store, struct arena *mem, const struct ledger_entry *more, size_t n, struct err *e);
 
+/* ---- repo/lfs.c; lfs_is_object() is in repo/names.c ---- */
+
+/* Whether it is, by its name, a new object of Git LFS, or a directory of such. */
+bool lfs_is_object(const struct change *c);
+/* Copies those that are taken into the store and makes the copies what is applied; those whose name is not their hash are refused. */
+struct apply_outcome;
+int lfs_stage(const struct layer_trees *t, struct changes *all, bool *take, struct arena *mem,
+              struct apply_outcome *ret, struct err *e);
+void lfs_clear(const struct layer_trees *t);
+
 /* ---- patch.c ---- */
 
 /*

@@ -80,8 +80,8 @@ const char *layer_why_not(const struct change *c, bool exact)
     const char *why = c->alarms & ALARM_SPELLING
                           ? "some file systems take its name, or one above it, for one that is guarded; to apply it, "
                             "rename it in a box with the layer"
-                      : c->alarms & ALARM_GIT ? git_why_not(c, exact)
-                                              : NULL;
+                      : c->alarms & ALARM_GIT && !lfs_is_object(c) ? git_why_not(c, exact)
+                                                                   : NULL;
     if (why || c->conflict)
         return why ? why : c->conflict;
     if (object_is(&c->new, S_IFCHR) || object_is(&c->new, S_IFBLK))

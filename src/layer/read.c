@@ -390,6 +390,8 @@ static struct change *add_change(struct layer_reading *r, const struct level *l,
         slot->conflict = l->conflict;
     slot->born = is_born(l) || is_new_way(c);
     slot->alarms = alarms_of(r, l, slot, plain);
+    if (lfs_is_object(slot))
+        slot->alarms &= ~(unsigned)ALARM_GUARDED;
     return slot;
 }
 

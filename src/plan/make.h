@@ -99,6 +99,7 @@ struct plan_place {
     bool own;            /* pinfold's own: overrides any rule for the same path */
     bool closed;         /* pinfold's own: no rule makes it or anything below visible */
     bool parts;          /* closed, but a mount may show elsewhere what is below it */
+    bool absent;         /* hidden: a file is absent, instead of denied, where a mask hides it */
     bool once;           /* hidden by a mount over what is there at the start */
     bool link;           /* the name of a symbolic link, besides what it leads to */
     bool inside;         /* names a place below a mount's target, by its path in the box */
@@ -234,6 +235,8 @@ int add_pins(struct making *m, const struct plan_place *around, const char *dst,
 int add_read(struct making *m, const char *rule);
 /* For a place that is missing together with directories above it: the first missing one, below which all is absent. */
 const char *first_missing(struct making *m, const struct plan_place *p);
+/* What a mask has for a hidden place. */
+enum stub stub_of_hidden(const struct plan_place *p);
 /* The private directory of the cache at `dst`, in the caller's state; NULL without a state directory or memory. */
 const char *cache_dir(struct making *m, const char *dst);
 /* A name for a file or volume, unique to the path (letters, digits). */

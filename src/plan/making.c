@@ -182,6 +182,13 @@ const char *first_missing(struct making *m, const struct plan_place *p)
     return p->dst[n] ? arena_str(m->mem, (struct str){p->dst, n}) : p->dst;
 }
 
+enum stub stub_of_hidden(const struct plan_place *p)
+{
+    if (p->type == PATH_DIR)
+        return STUB_DENIED_DIR;
+    return p->type == PATH_MISSING || (p->absent && p->type == PATH_FILE) ? STUB_ABSENT : STUB_DENIED_FILE;
+}
+
 /* Whether a rule shows a device of the host. Nodes of the box's own /dev only need the ioctls of terminals. */
 static bool shows_device(const struct making *m)
 {

@@ -88,6 +88,7 @@ static int put_path(struct merge *m, const struct said *s, enum path_access a, c
                                        .below = t->below,
                                        .optional = optional,
                                        .told = optional && (s->bits & SAID_TOLD),
+                                       .absent = s->bits & SAID_ABSENT,
                                        .origin = merge_origin(m, s)};
     m->path_text[*at] = m->text_no;
     m->path_said[*at] = s;

@@ -30,7 +30,7 @@ struct origin {
 #define SSH_ORIGIN "ssh's files of other owners"
 
 enum path_access {
-    PATH_HIDE,    /* cannot be read, listed or written; EACCES */
+    PATH_HIDE,    /* cannot be read, listed or written; EACCES, or ENOENT where `absent` */
     PATH_RO,      /* can be read */
     PATH_RW,      /* can be read and written */
     PATH_PROTECT, /* can be read; may not be changed, replaced or created, even inside something writable */
@@ -47,10 +47,11 @@ struct path_rule {     /* a policy has hundreds, and a box keeps its policy */
     /* may be missing; set in profiles. For a flag or user's rule a missing path is an error, except with PATH_HIDE
        and PATH_PROTECT, which also apply to names that do not exist yet */
     bool optional;
-    bool told;  /* optional, and a start says that it is missing */
-    bool parts; /* of pinfold's own: what is below it may be mounted, elsewhere */
-    bool moved; /* PATH_CACHE: where a variable of the caller's has it (moved.c) */
-    bool once;  /* PATH_HIDE: covers the file that is there at the start; the host can put another in its place */
+    bool told;   /* optional, and a start says that it is missing */
+    bool parts;  /* of pinfold's own: what is below it may be mounted, elsewhere */
+    bool moved;  /* PATH_CACHE: where a variable of the caller's has it (moved.c) */
+    bool absent; /* PATH_HIDE: a file is absent in the box where a mask can do that; ENOENT */
+    bool once;   /* PATH_HIDE: covers the file that is there at the start; the host can put another in its place */
 };
 
 struct mount_rule {

@@ -14,7 +14,8 @@ enum said_bits {
     SAID_FLAG = 8,      /* by a flag: paths are literal */
     SAID_NO_LINKS = 16, /* mounts: no symbolic link may be created in it */
     SAID_DEEP = 64,     /* guarded names: written with GUARD_DEEP before it, which was removed */
-    SAID_TOLD = 32      /* with SAID_OPTIONAL: that it is missing is said when a box starts */
+    SAID_TOLD = 32,     /* with SAID_OPTIONAL: that it is missing is said when a box starts */
+    SAID_ABSENT = 128   /* files.hide: a file is absent in the box */
 };
 
 struct said {

@@ -23,7 +23,8 @@ enum guard_rule_kind {
 };
 
 /* The reason of a refusal by GUARD_RULE_PIN. */
-#define GUARD_WHY_PIN "a path that a rule depends on"
+#define GUARD_WHY_PIN  "a path that a rule depends on"
+#define GUARD_WHY_LOCK "a lock on a directory, which would block other boxes; lock a file"
 /* The kernel does not let the guard read what a system call's arguments point to. */
 #define GUARD_WHY_MEMORY                                                                                               \
     "the guard may not read this program's memory: permit ptrace in AppArmor's or another module's profile that "      \

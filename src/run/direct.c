@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "backends/engine.h"
 #include "policy/set.h"
+#include "protocol/guard_table.h"
 #include "run/agent/agent_login.h"
 #include "run/asked/denied.h"
 #include "run/asked/guess.h"
@@ -208,13 +209,18 @@ static bool said_before(const struct box_result *r, size_t i)
     return false;
 }
 
+static bool has_succeeded(const struct box_result *r)
+{
+    return r->end == BOX_EXITED && r->code == 0;
+}
+
 /* How many of what the monitor saw are not said: programs try much, and cope; all if the command did. */
 static size_t seen_before(const struct box_result *r)
 {
     size_t n = 0;
     for (size_t i = 0; i < r->n_denials; i++)
         n += r->denials[i].seen && !said_before(r, i);
-    if (r->end == BOX_EXITED && r->code == 0)
+    if (has_succeeded(r))
         return n;
     return n > MAX_SEEN ? n - MAX_SEEN : 0;
 }
@@ -243,11 +249,16 @@ static void say_left(const struct pinfold_run_options *o, const struct box_resul
     }
 }
 
-/* What cargo tries in passing, with each build: it locks its cache if it can, and goes on without. In the result and the log like others. */
-static bool is_in_passing(const struct denial *d)
+/*
+ * What cargo tries in passing, with each build: it locks its cache if it can, and goes on without. So does bun with node_modules, which
+ * is told only where the command failed. In the result and the log like others.
+ */
+static bool is_in_passing(const struct denial *d, bool succeeded)
 {
     static const char *const ends[] = {"/.cargo/.package-cache", "/.cargo/.package-cache-mutate",
                                        "/.cargo/.global-cache"};
+    if (succeeded && same(d->rule, GUARD_WHY_LOCK))
+        return true;
     for (size_t i = 0; same(d->kind, "file") && i < sizeof ends / sizeof *ends; i++) {
         if (str_ends(str_of(d->target), str_of(ends[i])))
             return true;
@@ -267,6 +278,15 @@ static bool is_tried_by_pinfold(const struct denial *d)
     return tried && (str_is(program, "pinfold") || str_ends(program, STR("/pinfold")));
 }
 
+/* A command that succeeded needs no guard less: without the offer of that, if the sentence ends with it. `at`: where the offers begin. */
+static void offer_less(struct buf *words, size_t at)
+{
+    if (!buf_ok(words) || at > words->n || !str_ends(buf_view(words), STR(WORDS_GUARD_OFF)))
+        return;
+    words->n = at;
+    buf_text(words, "the command succeeded without it; if it is needed, do it outside the box");
+}
+
 void say_notes(const struct pinfold_run_options *o, const struct pinfold_result *result)
 {
     auto_buf struct buf words = BUF(MAX_WORDS);
@@ -282,7 +302,7 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
     size_t seen = seen_before(r);
     for (size_t i = 0; i < r->n_denials; i++) {
         if (said_before(r, i) || same(r->denials[i].kind, "limit") /* which is said already */ ||
-            is_in_passing(&r->denials[i]) || is_tried_by_pinfold(&r->denials[i]))
+            is_in_passing(&r->denials[i], has_succeeded(r)) || is_tried_by_pinfold(&r->denials[i]))
             continue;
         if (r->denials[i].seen && seen && seen--)
             continue;
@@ -291,7 +311,9 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
             continue;
         }
         buf_free(&words);
-        (void)words_denial(&r->denials[i], terms->policy, &words);
+        const size_t at = words_denial(&r->denials[i], terms->policy, &words);
+        if (has_succeeded(r))
+            offer_less(&words, at);
         if (terms->start_name)
             words_in_session(&r->denials[i], terms->start_name, terms->net, &words);
         say_line(o, PINFOLD_SAY_NOTE, &words);

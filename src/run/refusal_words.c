@@ -355,6 +355,20 @@ static bool is_a_managers(const char *socket)
     return false;
 }
 
+/* What ends an act of git's that a refused file of its state has stopped, because git says the name of no command then; "" if none. */
+static const char *git_way_out(const char *rule)
+{
+    static const char *const acts[][2] = {
+        {"rebase-merge/", "take back what has begun with 'git rebase --abort'; then "},
+        {"rebase-apply/", "take back what has begun with 'git am --abort' (or 'git rebase --abort'); then "},
+        {"sequencer/", "take back what has begun with 'git cherry-pick --abort' (or 'git revert --abort'); then "}};
+    for (size_t i = 0; rule && i < sizeof acts / sizeof *acts; i++) {
+        if (str_starts(str_of(rule), str_of(acts[i][0])))
+            return acts[i][1];
+    }
+    return "";
+}
+
 /* What allows a refusal by a rule, after the sentence's beginning. */
 static void rule_offer(const struct denial *d, const struct policy *policy, struct buf *out)
 {
@@ -375,12 +389,13 @@ static void rule_offer(const struct denial *d, const struct policy *policy, stru
         buf_text(out, "it cannot be changed in a box; change it outside");
     } else if (is_guarded_name(policy, d) || same(d->origin, "built in")) {
         const bool name = is_guarded_name(policy, d);
+        buf_text(out, name ? git_way_out(d->rule) : "");
         buf_text(out, "do it outside the box");
         if (name && !is_repositorys(d->rule)) {
             buf_text(out, ", or allow this name with --guard-allow ");
             words_shell(out, d->rule);
         } else if (!is_no_names(d->rule)) {
-            buf_text(out, ", or run with --guard off");
+            buf_text(out, WORDS_GUARD_OFF);
         }
     } else {
         rule_remedy(d, out);

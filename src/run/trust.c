@@ -104,6 +104,8 @@ static int trust(struct arena *mem, const char *state, const char *path, const c
     if (!text || !directory)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot trust '%s'", path);
     r = make_private_directories(directory, e);
+    if (r < 0 && r != -ENOSPC && r != -EDQUOT && own_dirs_allowed(directory) >= 0)
+        return err_hint(e, r, "%s", TRUST_PLACE);
     if (r == 0)
         r = write_trust(record, text, e);
     if (r < 0)

@@ -770,6 +770,7 @@ def paged():
     check(b"\033[32m+four\033[0m" in page and b"\\x1b[8mhidden" in page and b"\033[8m" not in page, page)
     page = seen("diff", "--patch", NO_COLOR="1")[1]
     check(b"\033" not in page and b"+four" in page, page)
+    check(b"\033" not in seen("diff", "--patch", TERM="")[1], "colours for a terminal of no kind")
     for words, env in ((("diff", "--no-pager"), {}), (("diff",), {"PAGER": ""}), (("diff",), {"PAGER": "cat"})):
         said, page = seen(*words, **env)
         check(page is None and b".envrc" in said, words, said)

@@ -148,11 +148,36 @@ def cases(c):  # noqa: C901
         layer.pinfold("apply", "--to", other, ".git", ok=(1,))
         check(git(layer, "log", "-1", "--format=%s", cwd=other) == "one\n", "elsewhere")
 
+    def lfs():
+        """Objects of Git LFS land with the commit that points to them, by their hash; nothing else that lies beside them does."""
+        store = "n=$(sha256sum big | cut -c1-64); d=.git/lfs/objects/$(echo $n | cut -c1-2)/$(echo $n | cut -c3-4); mkdir -p $d .git/lfs/tmp; cp big $d/$n; chmod 444 $d/$n; "
+        layer = layer_of("lfs", "head -c 300000 /dev/urandom >big; " + store + "echo oid sha256:$n >f1; git add f1; git commit -qm two; rm big; "
+                         "w=.git/lfs/objects/$(printf '%064d' 7 | sed 's,^\\(..\\)\\(..\\),\\1/\\2/\\1\\2,'); mkdir -p $(dirname $w); echo other >$w; echo x >.git/lfs/objects/00/00/short; echo x >.git/lfs/tmp/x; mkdir -p .git/lfs/objects/zz; echo x >.git/lfs/objects/zz/x")
+        text = layer.pinfold("diff")[1]
+        check("of Git LFS in .git/lfs/objects" in text and "objects/00/00/short (guarded name" in text, text)
+        code, _, err = layer.pinfold("apply", "--all", ok=None)
+        top = os.path.join(layer.work, ".git/lfs")
+        there = sorted(os.path.relpath(os.path.join(at, name), top) for at, _, names in os.walk(top) for name in names)
+        check(git(layer, "log", "-1", "--format=%s") == "two\n" and len(there) == 1, there, err)
+        content = open(os.path.join(top, there[0]), "rb").read()
+        check(hashlib.sha256(content).hexdigest() == os.path.basename(there[0]) in open(os.path.join(layer.work, "f1")).read(), there)
+        check(code == 1 and "its name is not the hash of its content" in err and all(f"{name}: git obeys it" in err for name in (".git/lfs/tmp/x", ".git/lfs/objects/00/00/short", ".git/lfs/objects/zz/x")), err)
+        layer.pinfold("undo")
+        check(not any(names for _, _, names in os.walk(top)) and git(layer, "log", "-1", "--format=%s") == "one\n", "taken back")
+        layer = layer_of("lfs", store.replace("big", "f1") + "true")
+        layer.pinfold("apply", "--all", ok=(0, 1))
+        check(len([n for _, _, names in os.walk(os.path.join(layer.work, ".git/lfs/objects")) for n in names]) == 1, "without a commit")
+
     def kinds():
         layer = layer_of("kinds", WORK, fill=lambda work: fill(work, init="init -q -b main --object-format=sha256"))
         layer.pinfold("apply", "--all")
         check(len(git(layer, "rev-parse", "feature/x").strip()) == 64, "SHA-256")
         sound(layer, "SHA-256")
+        for text in ("", "y"):  # packs shorter than two hashes
+            layer = layer_of("kinds", f"printf '{text}' >small; git add small", fill=lambda work: fill(work, init="init -q -b main --object-format=sha256"))
+            layer.pinfold("apply", "--all")
+            check("small" in git(layer, "diff", "--cached", "--name-only"), "a small file in the index")
+            sound(layer, "SHA-256")
         layer = layer_of("kinds", WORK + "; git gc -q --prune=now; git pack-refs --all; git submodule -q add ./. sub 2>/dev/null || :; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),link; git add -N f6")
         layer.pinfold("apply", "--all", ok=(0, 1))
         check({"refs/heads/feature/x", "refs/stash"} <= set(refs(layer)) and "160000" in git(layer, "ls-files", "-s", "link"), refs(layer))
@@ -854,5 +879,5 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
         master = layer_of("master", "echo y >>f1; rm f2; echo z >new", fill=lambda work: fill(work, files=4))
         return killed_at_each(master, ("apply", "--branch", "agent/try", "--all"), ready=lambda layer: (git(layer, "config", "user.name", "n"), git(layer, "config", "user.email", "a@b")))
 
-    return {"repo-lands": lands, "repo-host": host_moves, "repo-named": only_named, "repo-kinds": kinds, "repo-reftable": reftable, "branch": branch, "merge": merge, "merge-meanwhile": merge_meanwhile, "repo-inside": inside, "repo-modules": modules, "repo-modules-host": modules_host, "repo-modules-born": modules_born, "repo-modules-judged": modules_judged, "repo-large": large, "repo-born": born, "repo-objects": hostile_objects, "repo-paths": hostile_paths, "repo-index": hostile_index,
+    return {"repo-lands": lands, "repo-host": host_moves, "repo-named": only_named, "repo-kinds": kinds, "repo-lfs": lfs, "repo-reftable": reftable, "branch": branch, "merge": merge, "merge-meanwhile": merge_meanwhile, "repo-inside": inside, "repo-modules": modules, "repo-modules-host": modules_host, "repo-modules-born": modules_born, "repo-modules-judged": modules_judged, "repo-large": large, "repo-born": born, "repo-objects": hostile_objects, "repo-paths": hostile_paths, "repo-index": hostile_index,
             "repo-altered": altered, "kill-repo": killed, "kill-born": killed_born, "kill-inside": killed_inside, "kill-merge": killed_merge, "kill-branch": killed_branch}

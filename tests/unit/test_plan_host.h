@@ -300,6 +300,7 @@ static void host_rule(struct host *h, enum path_access access, char **w, uint32_
     }
     for (int i = 2; w[i]; i++) {
         r->optional |= strcmp(w[i], "optional") == 0;
+        r->absent |= strcmp(w[i], "absent") == 0;
         builtin |= strcmp(w[i], "builtin") == 0;
         if (strncmp(w[i], "below=", 6) == 0)
             r->below = w[i] + 6;

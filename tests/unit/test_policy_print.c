@@ -145,7 +145,8 @@ static void every_key_comes_back(void **state)
     check(flags_good((const char *const[]){"user", "root", "net", "host", "profile", "none", NULL}));
     check(flags_good((const char *const[]){"net", "allow", "tty", "always", "guard", "existing", NULL}));
     struct layer_said said[] = {{LAYER_USER, POLICY_YAML, "/home/u/p/f",
-                                 "files: {rw: [{path: a, optional: true}, b], ro: [{path: c, optional: true}]}\n"
+                                 "files: {rw: [{path: a, optional: true}, b], ro: [{path: c, optional: true}], hide: "
+                                 "[{path: h, absent: true}]}\n"
                                  "guard_names: {root: [a, b/, '*.q', '**/f', '**/g/', '**/*.h'], everyday: guard, "
                                  "everyday_names: [d, e/, '*.q', '**/i'], "
                                  "any_depth: [c/d/], git_config: [e], allow: [.vscode]}\n"

@@ -236,6 +236,14 @@ static bool is_deep_git(const struct pinfold_value *change)
            strchr(member(change, "path"), '/');
 }
 
+/* An object of Git LFS, or a directory of such, which lands by its hash; of a repository that the box has made only with that. */
+static bool is_lfs(const struct pinfold_value *change)
+{
+    const struct str path = str_of(member(change, "path"));
+    return is_deep_git(change) && same(member(change, "kind"), "added") &&
+           (str_is(path, ".git/lfs") || str_is(path, ".git/lfs/objects") || str_starts(path, STR(".git/lfs/objects/")));
+}
+
 static void put_summary(const struct paint *p, const struct pinfold_value *all)
 {
     size_t edited = 0, added = 0, deleted = 0, conflicts = 0, waits = 0;
@@ -259,7 +267,8 @@ static void put_summary(const struct paint *p, const struct pinfold_value *all)
 static void put_diff(const struct paint *p, const struct pinfold_value *all)
 {
     const struct pinfold_value *changes = pinfold_value_get(all, "changes"), *layer = pinfold_value_get(all, "layer");
-    size_t deep = 0, alarms = 0;
+    size_t deep = 0, lfs = 0, alarms = 0;
+    bool born = false;
     buf_printf(p->out, "layer %s of ", member(layer, "id"));
     utf8_safe(p->out, str_of(member(layer, "workspace")));
     if (*member(layer, "from"))
@@ -270,6 +279,8 @@ static void put_diff(const struct paint *p, const struct pinfold_value *all)
     EACH_OF(c, changes)
     {
         deep += is_deep_git(c);
+        lfs += is_lfs(c);
+        born |= same(member(c, "path"), ".git");
         alarms += has_alarm(c) && !is_deep_git(c);
     }
     if (alarms)
@@ -288,8 +299,11 @@ static void put_diff(const struct paint *p, const struct pinfold_value *all)
         utf8_safe(p->out, str_of(text ? text : ""));
         buf_char(p->out, '\n');
     }
-    if (deep)
-        buf_printf(p->out, "  %zu path%s below .git, not applied\n", deep, deep == 1 ? "" : "s");
+    lfs = born ? 0 : lfs;
+    if (lfs)
+        buf_printf(p->out, "  %zu path%s of Git LFS in .git/lfs/objects\n", lfs, lfs == 1 ? "" : "s");
+    if (deep > lfs)
+        buf_printf(p->out, "  %zu path%s below .git, not applied\n", deep - lfs, deep - lfs == 1 ? "" : "s");
     if (alarms + deep < pinfold_value_count(changes))
         buf_text(p->out, alarms + deep ? "Changes:\n" : "");
     EACH_OF(c, changes)

@@ -16,7 +16,7 @@
 bool has_colours(int fd)
 {
     const char *no = getenv("NO_COLOR"), *terminal = getenv("TERM");
-    return isatty(fd) && !(no && *no) && !same(terminal, "dumb");
+    return isatty(fd) && !(no && *no) && terminal && *terminal && !same(terminal, "dumb");
 }
 
 static const char *pager_of(const struct ask *a)

@@ -47,7 +47,7 @@ static int is_refused(struct guard *g, int fd, const struct sys_stat *st)
     if (no == 0 && n && rules_private(&g->rules, (struct str){path, n}))
         return 0;
     return deny(g, DENIAL_CHANGE, NULL, no == 0 ? (struct str){n ? path : "/", n ? n : 1} : STR("a directory"),
-                "a lock on a directory, which would block other boxes; lock a file");
+                GUARD_WHY_LOCK);
 }
 
 /* Only fatal signals interrupt a caller whose call is being performed (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV), so others are looked for. */

@@ -238,17 +238,17 @@ static void sum_end(struct summing *s, uint8_t ret[HASH_BYTES])
 
 /*
  * Copies a part of the answer that ends in the hash of all before it; -EBADMSG: it does not. `tail` gets that hash and, before it,
- * another one.
+ * another one if it is long enough: a pack of one small file is shorter than two hashes of SHA-256.
  */
 static int copy_summed(struct landing *l, const struct bundle_part *from, const char *name,
                        uint8_t tail[2 * HASH_BYTES])
 {
-    const size_t bytes = l->r->digits / 2;
+    const size_t bytes = l->r->digits / 2, last = from->size < 2 * bytes ? bytes : 2 * bytes;
     uint8_t sum[HASH_BYTES];
     struct summing s;
     char *room = malloc(ROOM);
     own_fd int to = sys_openat(l->parts, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int e = !room ? -ENOMEM : to < 0 ? to : from->size < 2 * bytes ? -EBADMSG : 0;
+    int e = !room ? -ENOMEM : to < 0 ? to : from->size < bytes ? -EBADMSG : 0;
     sum_begin(&s, l->r->digits);
     for (uint64_t at = 0; e == 0 && at < from->size;) {
         const uint64_t left = from->size - at;
@@ -269,7 +269,8 @@ static int copy_summed(struct landing *l, const struct bundle_part *from, const 
     }
     free(room);
     sum_end(&s, sum);
-    if (e == 0 && sys_pread(l->answer, tail, 2 * bytes, from->at + from->size - 2 * bytes) != (long)(2 * bytes))
+    memset(tail, 0, 2 * bytes);
+    if (e == 0 && sys_pread(l->answer, tail + 2 * bytes - last, last, from->at + from->size - last) != (long)last)
         e = -EBADMSG;
     const struct layer_object as = dressed(l, S_IFREG | 0444);
     if (e == 0 && memcmp(sum, tail + bytes, bytes) != 0)

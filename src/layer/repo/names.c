@@ -184,3 +184,38 @@ bool repo_ref_ok(const char *name)
         known |= strncmp(name, spaces[i], strlen(spaces[i])) == 0;
     return known && is_well_formed(name) && !gitref_is_option(str_of(name)) && strcmp(name, "refs/heads/HEAD") != 0;
 }
+
+/* ---- Git LFS (lfs.c) ---- */
+
+#define LFS_DIR     ".git/lfs"
+#define LFS_OBJECTS LFS_DIR "/objects"
+
+static bool is_hex(const char *text, size_t n)
+{
+    return strspn(text, "0123456789abcdef") >= n;
+}
+
+/* ".git/lfs/objects/36/54/3654...", or the beginning of it that ends in a directory. */
+static bool is_lfs_name(const char *path, bool directory)
+{
+    const size_t top = sizeof LFS_OBJECTS - 1;
+    if (directory && (strcmp(path, LFS_DIR) == 0 || strcmp(path, LFS_OBJECTS) == 0))
+        return true;
+    if (strncmp(path, LFS_OBJECTS "/", top + 1) != 0)
+        return false;
+    const char *a = path + top + 1;
+    if (!is_hex(a, 2) || a[2] != '/')
+        return directory && is_hex(a, 2) && !a[2];
+    const char *b = a + 3;
+    if (!is_hex(b, 2) || b[2] != '/')
+        return directory && is_hex(b, 2) && !b[2];
+    const char *oid = b + 3;
+    return !directory && is_hex(oid, 64) && !oid[64] && memcmp(oid, a, 2) == 0 && memcmp(oid + 2, b, 2) == 0;
+}
+
+bool lfs_is_object(const struct change *c)
+{
+    const bool directory = object_is(&c->new, S_IFDIR);
+    return c->kind == CHANGE_ADDED && !c->born && !(c->alarms & ALARM_SPELLING) &&
+           (directory || (object_is(&c->new, S_IFREG) && c->new.links == 1)) && is_lfs_name(c->path, directory);
+}

@@ -64,7 +64,7 @@ static bool is_foldable(const struct plan_place *at)
         return false;
     return at->kind == PLACE_CACHE ||
            (at->kind == PLACE_HIDE && (at->act == ACT_REFUSED || at->act == ACT_NOT_THERE || at->act == ACT_WHITEOUT ||
-                                       (at->act == ACT_STUB && at->stub == STUB_ABSENT)));
+                                       (at->act == ACT_STUB && at->stub == STUB_ABSENT && at->type == PATH_MISSING)));
 }
 
 /* Grouped, and sorted by path within a group. */

@@ -92,7 +92,7 @@ const char *word_how(const struct plan_place *p)
     case ACT_STUB:
         return p->kind == PLACE_PATTERN      ? "names created later are not shown"
                : p->administrators           ? "absent, now and later (later not where mounts lie beside it)"
-               : p->stub == STUB_ABSENT      ? "absent, now and later"
+               : p->stub == STUB_ABSENT      ? (p->type == PATH_MISSING ? "absent, now and later" : "absent in the box")
                : p->stub == STUB_DENIED_DIR  ? "denied directory in a mask"
                : p->stub == STUB_DENIED_FILE ? "denied name in a mask"
                                              : "";

@@ -102,7 +102,7 @@ static void move_into_veil(struct making *m, size_t cache)
         if (q->up != (int)cache || (q->act != ACT_DENY && q->act != ACT_WHITEOUT))
             continue;
         drop_guards(m, &m->places[cache], q);
-        q->stub = q->type == PATH_MISSING ? STUB_ABSENT : q->type == PATH_DIR ? STUB_DENIED_DIR : STUB_DENIED_FILE;
+        q->stub = (uint8_t)stub_of_hidden(q);
         q->act = ACT_STUB;
         q->up = 0;
     }

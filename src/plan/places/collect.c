@@ -284,7 +284,8 @@ static const char access_names[][8] = {
     [PATH_HIDE] = "hide", [PATH_RO] = "ro", [PATH_RW] = "rw", [PATH_PROTECT] = "protect", [PATH_CACHE] = "cache"};
 
 /* A name that is a link is hidden or protected as a name, in addition to its target. */
-static int collect_link_name(struct making *m, enum place_kind kind, const struct path_fact *f, uint32_t origin)
+static int collect_link_name(struct making *m, enum place_kind kind, const struct path_fact *f, uint32_t origin,
+                             bool absent)
 {
     struct plan_place *p = place_add(m, kind, f->link, origin);
     if (!p)
@@ -294,6 +295,7 @@ static int collect_link_name(struct making *m, enum place_kind kind, const struc
     p->type = p->dst_type = PATH_FILE;
     p->link = p->said = true;
     p->builtin = origin_is_builtin(m->policy, origin);
+    p->absent = absent;
     return p->parent ? 0 : no_memory(m);
 }
 
@@ -328,6 +330,7 @@ static int collect_fixed(struct making *m, const struct path_rule *rule)
     p->closed = p->builtin && strcmp(m->policy->origins[rule->origin].file, OWN_ORIGIN) == 0;
     p->parts = rule->parts;
     p->once = rule->once;
+    p->absent = rule->absent;
     p->inside = m->n_mounts && mount_above(m, rule->path);
     if (f->type == PATH_UNREADABLE && rule->access == PATH_HIDE && (f->no == EACCES || f->no == EPERM)) {
         /* Below a directory that this caller may not search: that directory stays closed. */
@@ -340,7 +343,7 @@ static int collect_fixed(struct making *m, const struct path_rule *rule)
         p->type = p->dst_type = PATH_DIR; /* a dead network mount: it exists, but cannot be examined */
     }
     if (named && f->link)
-        return collect_link_name(m, p->kind, f, rule->origin);
+        return collect_link_name(m, p->kind, f, rule->origin, rule->absent);
     return named ? 0 : repeat_link(m, rule->path, f->real, rule->origin);
 }
 

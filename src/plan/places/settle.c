@@ -380,11 +380,6 @@ static int hide_by_guard(struct settling *s, struct plan_place *p, struct plan_p
     return r;
 }
 
-static enum stub denied_as(const struct plan_place *p)
-{
-    return p->type == PATH_DIR ? STUB_DENIED_DIR : STUB_DENIED_FILE;
-}
-
 /*
  * A missing name gets a whiteout in the cache's private layer. Creating something over a whiteout and removing it would
  * remove the whiteout, because overlayfs then looks at the host's directory; so the guard forbids it. If the directory
@@ -473,7 +468,7 @@ static int settle_hide(struct settling *s, struct plan_place *p, struct plan_pla
     }
     p->act = outside && p->type == PATH_DIR ? ACT_DENY : ACT_STUB;
     if (p->act == ACT_STUB)
-        p->stub = p->type == PATH_MISSING ? STUB_ABSENT : (uint8_t)denied_as(p);
+        p->stub = (uint8_t)stub_of_hidden(p);
     p->administrators = outside && p->type == PATH_MISSING;
     enter(s, p, REGION_HIDDEN);
     return 0;

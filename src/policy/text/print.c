@@ -141,14 +141,15 @@ static void put_paths(const struct printer *w, struct heading *h, enum path_acce
         auto_buf struct buf text = BUF(4 * MAX_PATH_TEXT);
         if (r->access != access || policy_is_found(w->p, r->origin))
             continue;
-        bool optional = r->optional && (access == PATH_RW || access == PATH_RO);
+        const char *mark = r->optional && (access == PATH_RW || access == PATH_RO) ? ", optional: true}"
+                           : r->absent                                             ? ", absent: true}"
+                                                                                   : NULL;
         path_text(w, r, &text);
         item(w, h);
-        if (optional)
+        if (mark)
             buf_text(w->out, "{path: ");
-        (optional ? put_quoted : put_text)(w->out, buf_view(&text));
-        if (optional)
-            buf_text(w->out, ", optional: true}");
+        (mark ? put_quoted : put_text)(w->out, buf_view(&text));
+        buf_text(w->out, mark ? mark : "");
         end_line(w, r->origin);
     }
 }
@@ -589,7 +590,8 @@ static bool equal_paths(const struct policy *a, const struct policy *b)
     for (size_t i = 0; i < a->n_paths; i++) {
         const struct path_rule *x = &a->paths[i], *y = &b->paths[i];
         if (x->access != y->access || !same(x->path, y->path) || x->any_depth != y->any_depth ||
-            x->pattern != y->pattern || !same(x->below, y->below) || x->optional != y->optional)
+            x->pattern != y->pattern || !same(x->below, y->below) || x->optional != y->optional ||
+            x->absent != y->absent)
             return false;
     }
     return true;

@@ -365,23 +365,24 @@ static int read_bool(const struct source *src, enum key_id id, const char *field
     return 0;
 }
 
-/* files.rw and files.ro also accept {path: P, optional: true}. */
+/* files.rw and files.ro also accept {path: P, optional: true}, files.hide {path: P, absent: true}. */
 static int read_path_item(const struct source *src, enum key_id id, const struct node *n)
 {
-    static const char *const names[] = {"path", "optional", NULL};
+    const char *const mark = id == KEY_HIDE ? "absent" : "optional";
+    const char *const names[] = {"path", mark, NULL};
     const struct node *field[2];
-    bool optional;
+    bool marked;
 
     int r = read_fields(src, id, n, names, field);
     if (r == 0 && (!field[0] || field[0]->kind != NODE_SCALAR))
         r = place_say(src->e, ERR_POLICY, src->file, n->line, n->column,
-                      "%s: an entry must be PATH or {path: PATH, optional: true}", key_table[id].path);
+                      "%s: an entry must be PATH or {path: PATH, %s: true}", key_table[id].path, mark);
     if (r == 0)
-        r = read_bool(src, id, "optional", field[1], &optional);
+        r = read_bool(src, id, mark, field[1], &marked);
     if (r < 0)
         return r;
     struct said s = said_at(id, field[0], field[0]->text);
-    s.bits = optional ? SAID_OPTIONAL : 0;
+    s.bits = !marked ? 0 : id == KEY_HIDE ? SAID_ABSENT : SAID_OPTIONAL;
     return said_add(src, s);
 }
 
@@ -392,7 +393,7 @@ static int read_list(const struct source *src, enum key_id id, const struct node
     for (size_t i = 0; i < list->n; i++) {
         const struct node *n = &list->items[i];
         int r;
-        if (n->kind == NODE_MAP && (id == KEY_RW || id == KEY_RO))
+        if (n->kind == NODE_MAP && (id == KEY_RW || id == KEY_RO || id == KEY_HIDE))
             r = read_path_item(src, id, n);
         else if (n->kind != NODE_SCALAR)
             r = place_say(src->e, ERR_POLICY, src->file, n->line, n->column, "an entry of %s must be a string, not %s",

@@ -74,6 +74,7 @@ static void text_or_mapping(struct json *j, const char *const members[], const c
 static void type_of(struct json *j, const struct policy_key *k)
 {
     static const char *const path[] = {"path", "optional", NULL}, *const path_types[] = {"string", "boolean"};
+    static const char *const hidden[] = {"path", "absent", NULL};
     static const char *const mount[] = {"from", "to", "read_only", NULL}, *const mount_types[] = {"string", "string",
                                                                                                   "boolean"};
 
@@ -103,6 +104,8 @@ static void type_of(struct json *j, const struct policy_key *k)
     case TYPE_PATHS:
         if (same(k->path, "files.rw") || same(k->path, "files.ro"))
             text_or_mapping(j, path, path_types, 1);
+        else if (same(k->path, "files.hide"))
+            text_or_mapping(j, hidden, path_types, 1);
         else
             list_of_texts(j);
         break;
