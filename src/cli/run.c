@@ -76,11 +76,7 @@ static bool take_control(const char *text, int *ret)
 int run_command(struct ask *a, const char *const *argv)
 {
     struct output_lines lines = choose_lines(a);
-    struct pinfold_policy_options po = {.size = sizeof po,
-                                        .options = a->policy,
-                                        .settings_format = a->settings_format,
-                                        .text = a->text,
-                                        .no_layers = a->no_layers};
+    const struct pinfold_policy_options po = ask_options(a);
     struct pinfold_run_options o = {.size = sizeof o,
                                     .argv = argv,
                                     .cwd = a->dir,
@@ -145,7 +141,7 @@ static const struct helpless {
     {"passwd", RIGHTS}, {"chsh", RIGHTS},     {"chfn", RIGHTS},       {"crontab", RIGHTS},     {"at", RIGHTS},
     {"mount", MOUNTS},  {"umount", MOUNTS},   {"fusermount", MOUNTS}, {"fusermount3", MOUNTS}, {"ping", ICMP},
     {"ping6", ICMP},    {"traceroute", ICMP}, {"tracepath", ICMP},    {"mtr", ICMP},           {"yarn", NULL},
-    {"yarnpkg", NULL}, /* only where their_files() finds one */
+    {"yarnpkg", NULL}, /* only where said_their_files() finds one */
 #undef USER
 #undef RIGHTS
 #undef ICMP
@@ -219,7 +215,7 @@ static const struct helpless *helpless_in(const char *text)
 /* In the script that npm and its like were to run: a child's failure looks like theirs. */
 static const struct helpless *helpless_script(char *const *words, size_t n)
 {
-    static const char runners[][5] = {"npm", "pnpm", "yarn", "bun"};
+    static const char runners[][8] = {"npm", "pnpm", "yarn", "yarnpkg", "bun"};
     auto_buf struct buf script = BUF(MOST_SCRIPT);
     const char *name = NULL;
     bool runs = false, known = false;
@@ -251,11 +247,7 @@ static const struct helpless *helpless_of(char *const *words, size_t n)
 /* Whether it names an image, which may have a command of its own. A policy that is wrong is complained of later. */
 static bool has_image(const struct ask *a)
 {
-    const struct pinfold_policy_options o = {.size = sizeof o,
-                                             .options = a->policy,
-                                             .settings_format = a->settings_format,
-                                             .text = a->text,
-                                             .no_layers = a->no_layers};
+    const struct pinfold_policy_options o = ask_options(a);
     struct pinfold_policy *policy;
     struct pinfold_error ignored;
     char *text = NULL;
@@ -270,25 +262,21 @@ static bool has_image(const struct ask *a)
 
 /*
  * Yarn 1 ends if there is a file of settings that it may not read, and a box hides these for the tokens in them. Others go on
- * without: npm, pnpm, bun, cargo.
+ * without: npm, pnpm, bun, cargo. Whether there is one, which is said then.
  */
-static void their_files(const struct ask *a, const char *name)
+static bool said_their_files(const struct ask *a, const char *name)
 {
     static const char files[][13] = {".npmrc", ".yarnrc.yml"};
-    const struct pinfold_policy_options o = {.size = sizeof o,
-                                             .options = a->policy,
-                                             .settings_format = a->settings_format,
-                                             .text = a->text,
-                                             .no_layers = a->no_layers};
+    const struct pinfold_policy_options o = ask_options(a);
     const char *home = getenv("HOME");
     struct pinfold_policy *policy;
     struct pinfold_error ignored;
     for (int i = 0; i < a->n_words; i++) {
         if (strstr(a->words[i], "--no-default-rc"))
-            return;
+            return false;
     }
     if (!home || pinfold_policy_load(&o, &policy, &ignored) < 0)
-        return;
+        return false;
     bool said = false;
     for (size_t i = 0; !said && i < sizeof files / sizeof *files; i++) {
         auto_buf struct buf path = BUF(8192);
@@ -306,6 +294,7 @@ static void their_files(const struct ask *a, const char *name)
                      name, files[i], files[i]);
     }
     pinfold_policy_free(policy);
+    return said;
 }
 
 int verb_run(struct ask *a)
@@ -320,12 +309,14 @@ int verb_run(struct ask *a)
     if (status <= 0 || (status >= 124 && status != 255) || a->quiet || a->json) /* 255: ping's own */
         return status;
     const struct helpless *found = helpless_of(a->words, a->n_words);
-    if (entry_agent_known(name))
+    if (entry_agent_known(name)) {
         complain("%s had neither its login nor its settings in this box; 'pinfold %s' gives it both", name, name);
-    else if (found && found->why)
+        return status;
+    }
+    if (found && !found->why) /* with its settings it has come to the script */
+        found = said_their_files(a, found->name) ? NULL : helpless_script(a->words, a->n_words);
+    if (found && found->why)
         complain("%s %s", found->name, found->why);
-    else if (found)
-        their_files(a, found->name);
     return status;
 }
 
