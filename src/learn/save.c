@@ -31,14 +31,10 @@ static int read_policy(struct learn *l, int dir, const char **ret, struct pinfol
         return learn_fail(error, errno, "cannot read '%s/" LEARN_POLICY "': %s", l->workspace, strerror(errno));
     if (!S_ISREG(st.st_mode))
         return learn_fail(error, EINVAL, "'%s/" LEARN_POLICY "' must be a file", l->workspace);
-    for (ssize_t n = 1; n > 0;) {
-        char *to = buf_space(&text, 4096);
-        n = to ? read(fd, to, 4096) : -1;
-        if (n < 0)
-            return learn_fail(error, to ? errno : EFBIG, "cannot read '%s/" LEARN_POLICY "': %s", l->workspace,
-                              to ? strerror(errno) : "it is too large");
-        buf_grew(&text, (size_t)n);
-    }
+    const int no = fd_read_all(fd, &text);
+    if (no < 0)
+        return learn_fail(error, -no, "cannot read '%s/" LEARN_POLICY "': %s", l->workspace,
+                          no == -EFBIG ? "it is too large" : strerror(-no));
     if (memchr(buf_cstr(&text), 0, text.n))
         return learn_fail(error, EINVAL, "'%s/" LEARN_POLICY "' must be a text", l->workspace);
     *ret = arena_text(l->mem, buf_cstr(&text));

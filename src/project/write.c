@@ -61,13 +61,9 @@ static int ignore(int dir, bool *added)
         return -errno;
     if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > MAX_IGNORE))
         return -EFBIG;
-    for (ssize_t k = fd < 0 ? 0 : 1; k > 0;) {
-        char *to = buf_space(&text, 4096);
-        k = to ? read(fd, to, 4096) : -1;
-        if (k < 0)
-            return to ? -errno : -ENOMEM;
-        buf_grew(&text, (size_t)k);
-    }
+    const int read_it = fd < 0 ? 0 : fd_read_all(fd, &text);
+    if (read_it < 0)
+        return read_it;
     struct str rest = buf_view(&text);
     while (rest.n) {
         if (str_is(str_until(&rest, '\n'), IGNORE))

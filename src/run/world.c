@@ -270,6 +270,20 @@ static int open_no_links(const char *path)
     return fd < 0 ? -errno : fd;
 }
 
+/* Of one that tells no size, as some file systems' do, for instance /proc's. */
+static int read_unsized(struct arena *mem, int fd, const char *path, size_t max, struct str *ret, struct err *e)
+{
+    auto_buf struct buf bytes = BUF(max);
+    const int no = fd_read_all(fd, &bytes);
+    if (no == -EFBIG)
+        return err_say(e, ERR_POLICY, "'%s' is larger than %zu bytes", path, max);
+    const char *text = no < 0 ? NULL : arena_str(mem, buf_view(&bytes));
+    if (!text)
+        return err_sys(e, no < 0 ? ERR_POLICY : ERR_SYSTEM, no < 0 ? -no : ENOMEM, "cannot read '%s'", path);
+    *ret = (struct str){text, bytes.n};
+    return 0;
+}
+
 /* The whole of the open file that messages call `path`. */
 static int read_open(struct arena *mem, int fd, const char *path, size_t max, enum file_trust trust, struct str *ret,
                      struct err *e)
@@ -283,7 +297,9 @@ static int read_open(struct arena *mem, int fd, const char *path, size_t max, en
     int r = judge_owner(path, fd, &st, trust, e);
     if (r < 0)
         return r;
-    size_t room = st.st_size > 0 ? (size_t)st.st_size : 4096, n = 0;
+    if (st.st_size == 0)
+        return read_unsized(mem, fd, path, max, ret, e);
+    size_t room = (size_t)st.st_size, n = 0;
     if ((uint64_t)st.st_size > max)
         return err_say(e, ERR_POLICY, "'%s' is larger than %zu bytes", path, max);
     char *text = arena_zero(mem, room + 1);

@@ -60,17 +60,7 @@ const char *const *container_env(struct arena *mem)
 static int read_small(const char *path, struct buf *b)
 {
     auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    for (;;) {
-        char *to = buf_space(b, 8192);
-        if (!to)
-            return -EMSGSIZE;
-        ssize_t n = read(fd, to, 8192);
-        if (n <= 0)
-            return n < 0 ? -errno : 0;
-        buf_grew(b, (size_t)n);
-    }
+    return fd < 0 ? -errno : fd_read_all(fd, b);
 }
 
 int container_json(struct arena *mem, const char *name, const struct buf *b, struct node *ret, struct err *e)
