@@ -186,12 +186,10 @@ static void list_unrecorded(const char *run, const char *scope, struct json *j)
     free(names);
 }
 
-static int list_all(struct arena *mem, const char *scope, struct json *j, struct err *e)
+/* Calls `take` for each session that has a record below `state`. */
+static void each_recorded(const char *state, void (*take)(void *, const struct session_place *, const struct record *),
+                          void *ctx)
 {
-    const char *run, *state;
-    int r = place_roots(mem, &run, &state, e);
-    if (r < 0)
-        return r;
     struct dirent **names = NULL;
     int n = scandir(state, &names, NULL, alphasort);
     for (int i = 0; i < n; i++) {
@@ -200,13 +198,58 @@ static int list_all(struct arena *mem, const char *scope, struct json *j, struct
         struct record record;
         struct err ignored = {0};
         if (one && place_is_hash(names[i]->d_name) && place_of_hash(names[i]->d_name, one, &p, &ignored) == 0 &&
-            record_read(&p, one, &record, &ignored) == 0 && (!scope || same(scope, record.scope)))
-            put_session(j, &p, &record, false);
+            record_read(&p, one, &record, &ignored) == 0)
+            take(ctx, &p, &record);
         free(names[i]);
     }
     free(names);
+}
+
+struct listing {
+    const char *scope; /* NULL: any */
+    struct json *j;
+};
+
+static void put_of_scope(void *ctx, const struct session_place *p, const struct record *r)
+{
+    const struct listing *l = ctx;
+    if (!l->scope || same(l->scope, r->scope))
+        put_session(l->j, p, r, false);
+}
+
+static int list_all(struct arena *mem, const char *scope, struct json *j, struct err *e)
+{
+    const char *run, *state;
+    int r = place_roots(mem, &run, &state, e);
+    if (r < 0)
+        return r;
+    each_recorded(state, put_of_scope, &(struct listing){scope, j});
     list_unrecorded(run, scope, j);
     return 0;
+}
+
+struct name_search {
+    const char *name;
+    bool found;
+};
+
+static void compare_name(void *ctx, const struct session_place *p, const struct record *r)
+{
+    struct name_search *s = ctx;
+    (void)p;
+    s->found |= same(s->name, r->name);
+}
+
+bool session_is_known(const char *name, struct arena *mem)
+{
+    struct session_place p;
+    struct err ignored = {0};
+    struct name_search s = {.name = name};
+    const char *run, *state;
+    if (place_roots(mem, &run, &state, &ignored) < 0)
+        return true; /* it cannot be known */
+    each_recorded(state, compare_name, &s);
+    return s.found || (place_named(name, NULL, mem, &p, &ignored) == 0 && session_unrecorded(&p) > 0);
 }
 
 int pinfold_session_list_report(const struct pinfold_session_options *options, struct pinfold_report **ret,
