@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sha2.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,6 +24,7 @@
 #include "agents/confine.h"
 #include "base/fd.h"
 #include "base/hash.h"
+#include "base/sha256.h"
 #include "sys/process.h"
 #include "sys/remove.h"
 #include "sys/socket.h"
@@ -289,14 +289,10 @@ static int take_file(struct layer_work *w, int host, const struct text *seed, co
 /* The list names the file and shows nothing of it: the sum says which bytes were meant. */
 static void put_sum(struct buf *to, const struct text *file)
 {
-    SHA2_CTX sha;
-    uint8_t sum[SHA256_DIGEST_LENGTH];
-    SHA256Init(&sha);
-    SHA256Update(&sha, (const uint8_t *)view(file).p, file->n);
-    SHA256Final(sum, &sha);
+    char sum[65];
+    sha256_hex(view(file), sum);
     buf_char(to, '\t');
-    for (size_t i = 0; i < sizeof sum; i++)
-        buf_printf(to, "%02x", sum[i]);
+    buf_text(to, sum);
 }
 
 static int look_file(struct layer_work *w, int host, int box, int seeds, const char *name)

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "base/sha256.h"
 #include "run/world.h"
 #include "policy/build.h"
 
@@ -20,14 +21,14 @@
 static const char *record_path(struct arena *mem, const char *state, const char *path)
 {
     char name[65];
-    content_hash(str_of(path), name);
+    sha256_hex(str_of(path), name);
     return arena_printf(mem, "%s/trust/%s", state, name);
 }
 
 static const char *trust_text(struct arena *mem, const char *path, struct str content)
 {
     char sum[65];
-    content_hash(content, sum);
+    sha256_hex(content, sum);
     return arena_printf(mem, "v1 %s\n%s\n", sum, path);
 }
 

@@ -6,7 +6,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -357,22 +356,6 @@ int read_named(struct arena *mem, const char *state, const char *what, const cha
     if (fd < 0)
         return err_sys(e, ERR_POLICY, errno, "cannot open '%s'", path);
     return read_open(mem, fd, path, max, trust, ret, e);
-}
-
-void content_hash(struct str s, char ret[65])
-{
-    static const char digits[] = "0123456789abcdef";
-    uint8_t sum[SHA256_DIGEST_LENGTH];
-    SHA2_CTX state;
-
-    SHA256Init(&state);
-    SHA256Update(&state, (const uint8_t *)s.p, s.n);
-    SHA256Final(sum, &state);
-    for (unsigned i = 0; i < sizeof sum; i++) {
-        ret[2 * i] = digits[sum[i] >> 4];
-        ret[2 * i + 1] = digits[sum[i] & 15];
-    }
-    ret[64] = 0;
 }
 
 int make_private_directories(const char *path, struct err *e)

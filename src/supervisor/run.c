@@ -12,6 +12,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/hex.h"
 #include "supervisor/network/live.h"
 #include "user/umask.h"
 
@@ -47,8 +48,7 @@ static void new_id(char ret[17])
         now ^= (uint64_t)getpid() << 44;
         memcpy(random, &now, sizeof random);
     }
-    for (int i = 0; i < 8; i++)
-        snprintf(ret + (size_t)i * 2, 3, "%02x", random[i]);
+    hex_digits(random, sizeof random, ret);
 }
 
 /* Every box begins here: the engine's start, in the group that its limits have. */

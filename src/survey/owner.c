@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hex.h"
 #include "base/str.h"
 
 static void first_line(const char *path, char *ret, size_t room)
@@ -58,8 +59,7 @@ static void make_id(const char *state, const char *path)
     int n = snprintf(beside, sizeof beside, "%s/instance.%d", state, (int)getpid());
     if (n >= (int)sizeof beside || getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return;
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    hex_digits(bytes, sizeof bytes, text);
     if (mkdir(state, 0700) < 0 && errno != EEXIST)
         return;
     auto_fd int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);

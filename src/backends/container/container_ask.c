@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/sha256.h"
 #include "backends/container/http.h"
 #include "backends/tools/tool.h"
 #include "plan/make.h"
@@ -103,7 +104,7 @@ static int context_host(struct arena *mem, const char *context, const char **ret
     auto_buf struct buf b = BUF(MAX_INFO);
     char sum[65];
     struct node root;
-    sha256_hex(context, strlen(context), sum);
+    sha256_hex(str_of(context), sum);
     const char *path = docker_config(mem, arena_printf(mem, "contexts/meta/%s/meta.json", sum));
     if (!path || read_small(path, &b) < 0 || container_json(mem, path, &b, &root, e) < 0)
         return err_say(e, ERR_CANNOT, "unknown docker context '%s'; list contexts with: docker context ls", context);
@@ -289,7 +290,7 @@ static const char *kept_path(const struct container_ask *ask, const char *what, 
     if (!buf_ok(&key) || !((base && base[0] == '/') || (home && home[0] == '/')))
         return NULL;
     char sum[65];
-    sha256_hex(key.p, key.n, sum);
+    sha256_hex(buf_view(&key), sum);
     return base && base[0] == '/' ? arena_printf(ask->mem, "%s/pinfold/engines/%.32s", base, sum)
                                   : arena_printf(ask->mem, "%s/.local/state/pinfold/engines/%.32s", home, sum);
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/sha256.h"
 #include "backends/container/container.h"
 #include "backends/container/container_ask.h"
 #include "backends/container/http.h"
@@ -33,7 +34,7 @@ static void note_path(const char *state, const struct container_daemon *d, char 
 {
     char key[2 * PATH_MAX], sum[65];
     int n = snprintf(key, sizeof key, "%d %s\n%s", d->podman, d->host ? d->host : "", d->context ? d->context : "");
-    sha256_hex(key, n > 0 && n < (int)sizeof key ? (size_t)n : 0, sum);
+    sha256_hex((struct str){key, n > 0 && n < (int)sizeof key ? (size_t)n : 0}, sum);
     snprintf(path, PATH_MAX, "%s/daemons/%.16s", state, sum);
 }
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hex.h"
 #include "backends/tools/tool.h"
 
 #define MAX_FILE (256u << 20)
@@ -170,8 +171,7 @@ static int make_key(const struct modules *m, const char *kernel, const char *ini
     if (emulated)
         SHA256Update(&sha, (const uint8_t *)"unpacked", 8);
     SHA256Final(sum, &sha);
-    for (int i = 0; i < 8; i++)
-        snprintf(ret + 2 * i, 3, "%02x", sum[i]);
+    hex_digits(sum, 8, ret);
     return 0;
 }
 

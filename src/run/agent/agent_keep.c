@@ -22,6 +22,7 @@
 #include "agents/expires.h"
 #include "backends/tools/tool.h"
 #include "base/fd.h"
+#include "base/sha256.h"
 #include "run/agent/starting.h"
 #include "sys/fd.h"
 
@@ -70,7 +71,7 @@ static int open_kept(const struct starting *s, const char *dir, const char *name
 {
     char real[PATH_MAX], sum[65];
     const char *what = realpath(dir, real) ? arena_printf(mem, "%s/%s", real, name) : NULL;
-    content_hash(str_of(what ? what : ""), sum);
+    sha256_hex(str_of(what ? what : ""), sum);
     const char *at = arena_printf(mem, "%s/.local/state/pinfold-agents/.logins/%.32s", s->world.home, sum);
     int r = what && at ? make_private_directories(at, e) : err_sys(e, ERR_SYSTEM, errno, "%s", dir);
     if (r < 0)

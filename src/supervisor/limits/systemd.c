@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/hex.h"
 #include "supervisor/parts.h"
 #include "sys/fd.h"
 
@@ -234,13 +235,11 @@ static int wait_reply(int fd, uint32_t serial, struct err *e)
 /* The simple authentication of the specification: our user number, vouched for by the kernel. */
 static int authenticate(int fd)
 {
-    char said[64] = {0}, uid[16], answer[256];
+    char said[64] = {0}, uid[16], digits[2 * sizeof uid], answer[256];
     size_t n = 0;
     int k = snprintf(uid, sizeof uid, "%u", (unsigned)geteuid());
-    int at = 1 + snprintf(said + 1, sizeof said - 1, "AUTH EXTERNAL ");
-    for (int i = 0; i < k; i++)
-        at += snprintf(said + at, sizeof said - (size_t)at, "%02x", (unsigned)uid[i]);
-    at += snprintf(said + at, sizeof said - (size_t)at, "\r\n");
+    hex_digits(uid, (size_t)k, digits);
+    int at = 1 + snprintf(said + 1, sizeof said - 1, "AUTH EXTERNAL %s\r\n", digits);
     int r = send_all(fd, said, (size_t)at);
     while (r == 0 && n < sizeof answer - 1 && (n == 0 || answer[n - 1] != '\n')) {
         r = receive_answer(fd, answer + n, 1);
