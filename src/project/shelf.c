@@ -19,6 +19,7 @@
 #include "sys/file.h"
 #include "sys/remove.h"
 #include "user/own_dirs.h"
+#include "user/replace.h"
 
 #define SHELVES "pinfold-shelves"
 #define PREFIX  "agent-sbx-repo-"
@@ -146,18 +147,6 @@ static void sweep_new(const char *dir)
         (void)closedir(names);
 }
 
-static int put_once(const char *beside, const char *path, const char *text, unsigned mode)
-{
-    (void)unlink(beside);
-    auto_fd int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    int r = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
-    if (r == 0 && rename(beside, path) < 0)
-        r = -errno;
-    if (r < 0)
-        (void)unlink(beside);
-    return r;
-}
-
 /* Replaces a small file at once. */
 static int put_file(const char *dir, const char *name, const char *text, unsigned mode)
 {
@@ -165,8 +154,10 @@ static int put_file(const char *dir, const char *name, const char *text, unsigne
     snprintf(path, sizeof path, "%s/%s", dir, name);
     snprintf(beside, sizeof beside, "%s/" NEW "%d", dir, (int)getpid());
     sweep_new(dir);
-    int r = put_once(beside, path, text, mode);
-    return r == -ENOENT ? put_once(beside, path, text, mode) : r; /* one that does not see this process has swept */
+    int r = file_replace(AT_FDCWD, path, beside, str_of(text), mode);
+    if (r == -ENOENT) /* one that does not see this process has swept */
+        r = file_replace(AT_FDCWD, path, beside, str_of(text), mode);
+    return r;
 }
 
 /* As much of it as fits, as a text; 0 or -errno. */

@@ -23,6 +23,7 @@
 #include "sys/fd.h"
 #include "sys/process.h"
 #include "user/own_dirs.h"
+#include "user/replace.h"
 
 #define MAX_INFO        (1u << 20)
 #define DEFAULT_SOCKET  "/var/run/docker.sock"
@@ -327,7 +328,7 @@ static void sweep(const char *dir)
     (void)closedir(d);
 }
 
-/* Errors only cost time. Written under another name and renamed, so that no other run reads half of it. */
+/* Errors only cost time. */
 static void keep(const char *path, const struct buf *b)
 {
     char dir[4096], beside[4200];
@@ -345,11 +346,7 @@ static void keep(const char *path, const struct buf *b)
     }
     sweep(dir);
     snprintf(beside, sizeof beside, "%s/.%d", dir, (int)getpid());
-    auto_fd int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return;
-    if (write(fd, b->p, b->n) != (ssize_t)b->n || rename(beside, path) < 0)
-        (void)unlink(beside);
+    (void)file_replace(AT_FDCWD, path, beside, buf_view(b), 0600);
 }
 
 void container_forget(const struct container_ask *ask)

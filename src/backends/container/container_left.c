@@ -22,6 +22,7 @@
 #include "backends/container/http.h"
 #include "plan/make.h"
 #include "user/own_dirs.h"
+#include "user/replace.h"
 
 #define CLIENT_MS    60000
 #define IN_USE_TRIES 300 /* of 100 ms */
@@ -63,9 +64,7 @@ void container_note(const char *state, const struct container_daemon *d)
     (void)mkdir(path, 0700);
     *slash = '/';
     snprintf(beside, sizeof beside, "%s.%d", path, (int)getpid());
-    auto_fd int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd >= 0 && (write(fd, text, (size_t)n) != n || rename(beside, path) < 0))
-        (void)unlink(beside);
+    (void)file_replace(AT_FDCWD, path, beside, (struct str){text, (size_t)n}, 0600);
 }
 
 void container_unnote(const char *state, const struct container_daemon *d)
