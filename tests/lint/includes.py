@@ -27,7 +27,7 @@ MAY = {
     "supervisor": "backends survey egress ssh gpg plan policy match protocol user sys base",
     "why": "judge git plan policy match protocol base",
     "agents": "policy match protocol user sys base",
-    "sessiond": "supervisor backends plan policy protocol sys base",
+    "sessiond": "supervisor backends plan policy match protocol sys base",
     "run": "agents layer why supervisor backends survey ssh gpg plan policy match protocol user sys base pinfold.h",
     "session": "run sessiond supervisor backends survey plan policy protocol user sys base pinfold.h",
     "doctor": "run why backends survey plan policy match protocol sys base pinfold.h",
