@@ -205,14 +205,14 @@ static void each_recorded(const char *state, void (*take)(void *, const struct s
     free(names);
 }
 
-struct listing {
+struct session_listing {
     const char *scope; /* NULL: any */
     struct json *j;
 };
 
 static void put_of_scope(void *ctx, const struct session_place *p, const struct record *r)
 {
-    const struct listing *l = ctx;
+    const struct session_listing *l = ctx;
     if (!l->scope || same(l->scope, r->scope))
         put_session(l->j, p, r, false);
 }
@@ -223,7 +223,7 @@ static int list_all(struct arena *mem, const char *scope, struct json *j, struct
     int r = place_roots(mem, &run, &state, e);
     if (r < 0)
         return r;
-    each_recorded(state, put_of_scope, &(struct listing){scope, j});
+    each_recorded(state, put_of_scope, &(struct session_listing){scope, j});
     list_unrecorded(run, scope, j);
     return 0;
 }

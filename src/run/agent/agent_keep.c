@@ -81,7 +81,7 @@ static int open_kept(const struct starting *s, const char *dir, const char *name
 }
 
 /* "answer", "answer1" ...: of the first login in the file, the second. */
-static const char *renewal_said(const struct agent_kept *f, const struct agent_renew *renew, struct arena *mem)
+static const char *answer_name(const struct agent_kept *f, const struct agent_renew *renew, struct arena *mem)
 {
     size_t n = 0;
     for (const struct agent_renew *w = f->renew; w && w != renew; w = w->next)
@@ -107,7 +107,7 @@ static int owner_at(const struct starting *s, size_t i, const struct agent_kept 
     auto_fd int kept = open_kept(s, dir, slash + 1, mem, e);
     if (kept < 0)
         return kept;
-    const char *answer = renewal_said(f, renew, mem), *word = NULL;
+    const char *answer = answer_name(f, renew, mem), *word = NULL;
     if (if_kept && faccessat(kept, answer, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
     int found = renew->program_word && new_login < 0 ? agent_program_word(&s->program, renew, mem, &word, e) : 0;

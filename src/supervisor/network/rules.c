@@ -48,8 +48,8 @@ static bool same_rule(const struct host_rule *a, const struct host_rule *b)
            strcmp(a->name, b->name) == 0;
 }
 
-static int add_live(struct live *l, struct str text, const struct host_rule *rule, enum rule_from from, uint32_t origin,
-                    bool *ret_new, struct err *e)
+static int add_live_rule(struct live *l, struct str text, const struct host_rule *rule, enum rule_from from,
+                         uint32_t origin, bool *ret_new, struct err *e)
 {
     uint32_t hash = rule_hash(rule);
     for (size_t i = 0; from != FROM_POLICY && i < l->n_rules; i++) {
@@ -96,7 +96,7 @@ int rules_add(struct live *l, struct str text, enum rule_verb verb, enum rule_fr
     struct host_rule *list;
     int r = rules_parse(text, verb, &list, &n, e);
     for (size_t i = 0; r == 0 && i < n; i++)
-        r = add_live(l, text, &list[i], from, origin, &changed, e);
+        r = add_live_rule(l, text, &list[i], from, origin, &changed, e);
     free(list);
     if (ret_new)
         *ret_new = *ret_new || changed;
