@@ -78,3 +78,18 @@ static inline int fd_read_all(int fd, struct buf *to)
         buf_grew(to, (size_t)k);
     }
 }
+
+/* Reads that many bytes, with as many calls as needed. 0 or -errno; -ECONNRESET: the end came before. */
+static inline int fd_read_exactly(int fd, void *to, size_t n)
+{
+    for (char *p = to; n;) {
+        const ssize_t k = read(fd, p, n);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k <= 0)
+            return k < 0 ? -errno : -ECONNRESET;
+        p += k;
+        n -= (size_t)k;
+    }
+    return 0;
+}

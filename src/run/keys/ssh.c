@@ -75,18 +75,9 @@ static int say_no_agent(const struct preparing *s, int no)
 
 static bool read_all(int fd, char *to, size_t n)
 {
-    while (n) {
-        ssize_t got = read(fd, to, n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0) {
-            errno = got == 0 ? ECONNRESET : errno == EAGAIN ? ETIMEDOUT : errno;
-            return false;
-        }
-        to += got;
-        n -= (size_t)got;
-    }
-    return true;
+    const int no = fd_read_exactly(fd, to, n);
+    errno = no == -EAGAIN ? ETIMEDOUT : -no;
+    return no == 0;
 }
 
 static int connect_agent(const char *path)

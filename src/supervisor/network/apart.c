@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "base/buf.h"
+#include "base/fd.h"
 #include "supervisor/network/live.h"
 #include "sys/fault.h"
 #include "sys/fd.h"
@@ -150,12 +151,9 @@ static int hand(const struct net_process *a, struct egress_counts **ret_counts)
     own_fd int memory = sys_memory("pinfold-network");
     if (memory < 0 || ftruncate(memory, COUNTS) < 0 || lseek(memory, COUNTS, SEEK_SET) < 0)
         return memory < 0 ? memory : -errno;
-    for (size_t done = 0; done < out.n;) {
-        ssize_t n = write(memory, out.p + done, out.n - done);
-        if (n <= 0 && errno != EINTR)
-            return n < 0 ? -errno : -ENOSPC;
-        done += n > 0 ? (size_t)n : 0;
-    }
+    const int no = fd_write_all(memory, out.p, out.n);
+    if (no < 0)
+        return no;
     if (a->ask && !a->ask->publish) {
         void *p = mmap(NULL, COUNTS, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
         if (p == MAP_FAILED)

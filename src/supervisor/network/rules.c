@@ -151,19 +151,9 @@ int order_send(struct box *b, const struct egress_order *o, int fd)
 
 int order_send_bytes(struct box *b, struct egress_order o, const void *bytes, size_t n)
 {
-    auto_fd int fd = (int)sys_call(SYS_memfd_create, "pinfold", MFD_CLOEXEC, 0, 0, 0, 0);
-    if (fd < 0)
-        return fd;
-    if (n > EGRESS_MAX_ORDER)
-        return -EFBIG;
-    for (size_t at = 0; at < n;) { /* by position: the egress reads from the beginning of the same description */
-        ssize_t m = pwrite(fd, (const char *)bytes + at, n - at, (off_t)at);
-        if (m < 0 && errno != EINTR)
-            return -errno;
-        at += m > 0 ? (size_t)m : 0;
-    }
+    auto_fd int fd = n > EGRESS_MAX_ORDER ? -EFBIG : bytes_in_memory((struct str){bytes, n});
     o.bytes = (uint32_t)n;
-    return order_send(b, &o, fd);
+    return fd < 0 ? fd : order_send(b, &o, fd);
 }
 
 int rules_send(struct box *b, uint32_t *ret_ticket)
