@@ -51,6 +51,11 @@ static int take(struct starting *s, const char *name, struct buf *out, struct er
         return err_say(e, ERR_POLICY,
                        "'%s' as a whole would undo what is outside: name a key (FILE:KEY), or copy it by hand from %s",
                        name, s->layer);
+    if (r == -EBADMSG)
+        return err_say(e, ERR_POLICY,
+                       "'%s' is not merged: the file on this machine that it would change cannot be read, or exceeds "
+                       "16 MiB",
+                       name);
     if (r == -ENODATA)
         return err_say(e, ERR_POLICY, "'%s' was removed in the box, and removals are not taken over: remove it by hand",
                        name);
