@@ -17,7 +17,6 @@
 #include "base/fd.h"
 #include "backends/engine.h"
 #include "survey/owner.h"
-#include "run/asked/last.h"
 #include "session/ask.h"
 #include "run/words.h"
 #include "sys/process.h"
@@ -264,35 +263,6 @@ static int nothing_to_stop(const struct session_place *p, bool was, struct err *
     else
         (void)err_say(e, ERR_POLICY, "there is no session '%s'; list sessions with: pinfold session list", name);
     return -ENOENT;
-}
-
-/* One without refusals has no event in the log; one that is gone may have some. */
-int pinfold_log_select(const struct pinfold_log_options *options, struct pinfold_error *error)
-{
-    auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
-    struct pinfold_log_options o;
-    struct err e = {0};
-    bool named = true;
-    int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
-    if (r == 0)
-        r = logged_print(&o, &named, &e);
-    if (r == 0 && o.session && !named && mem && !session_is_known(o.session, mem)) {
-        const struct session_place asked = {.name = o.session};
-        char name[80];
-        (void)err_say(&e, ERR_POLICY,
-                      "there is no session '%s', and the log has nothing of one; list sessions with: pinfold session "
-                      "list",
-                      session_shown(&asked, name));
-        r = -ENOENT;
-    }
-    return tell(error, &e, r);
-}
-
-int pinfold_log(int fd, int follow, struct pinfold_error *error)
-{
-    return pinfold_log_select(
-        &(const struct pinfold_log_options){.size = sizeof(struct pinfold_log_options), .fd = fd, .follow = follow},
-        error);
 }
 
 int pinfold_session_stop(const struct pinfold_session_options *options, int remove, struct pinfold_error *error)

@@ -1,6 +1,6 @@
 /*
  * Lists sessions: what their records say, and what their daemons answer now. One that does not answer is listed all
- * the same, with null for what only it knows.
+ * the same, with null for what only it knows. Prints the log, which names sessions.
  */
 #include "session/session.h"
 
@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "run/asked/last.h"
 #include "run/report.h"
 #include "session/said.h"
 #include "backends/engine.h"
@@ -240,7 +241,8 @@ static void compare_name(void *ctx, const struct session_place *p, const struct 
     s->found |= same(s->name, r->name);
 }
 
-bool session_is_known(const char *name, struct arena *mem)
+/* Whether there is one of that name, of whatever scope, running or not; true where that cannot be known. */
+static bool is_known_session(const char *name, struct arena *mem)
 {
     struct session_place p;
     struct err ignored = {0};
@@ -250,6 +252,35 @@ bool session_is_known(const char *name, struct arena *mem)
         return true; /* it cannot be known */
     each_recorded(state, compare_name, &s);
     return s.found || (place_named(name, NULL, mem, &p, &ignored) == 0 && session_unrecorded(&p) > 0);
+}
+
+/* One without refusals has no event in the log; one that is gone may have some. */
+int pinfold_log_select(const struct pinfold_log_options *options, struct pinfold_error *error)
+{
+    auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
+    struct pinfold_log_options o;
+    struct err e = {0};
+    bool named = true;
+    int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
+    if (r == 0)
+        r = logged_print(&o, &named, &e);
+    if (r == 0 && o.session && !named && mem && !is_known_session(o.session, mem)) {
+        const struct session_place asked = {.name = o.session};
+        char name[80];
+        (void)err_say(&e, ERR_POLICY,
+                      "there is no session '%s', and the log has nothing of one; list sessions with: pinfold session "
+                      "list",
+                      session_shown(&asked, name));
+        r = -ENOENT;
+    }
+    return tell(error, &e, r);
+}
+
+int pinfold_log(int fd, int follow, struct pinfold_error *error)
+{
+    return pinfold_log_select(
+        &(const struct pinfold_log_options){.size = sizeof(struct pinfold_log_options), .fd = fd, .follow = follow},
+        error);
 }
 
 int pinfold_session_list_report(const struct pinfold_session_options *options, struct pinfold_report **ret,

@@ -47,8 +47,6 @@ bool session_serves(int fd);
  * directory or pid namespace. It ends by itself within a minute (sessiond/found.c).
  */
 int session_unrecorded(const struct session_place *p);
-/* Whether there is a session of that name, of whatever scope, running or not; true where that cannot be known. */
-bool session_is_known(const char *name, struct arena *mem);
 /* Ends the session daemon that the record names, or whose record was removed; 0 also when there is none (any more). */
 int session_end(const struct session_place *p, struct arena *mem, struct err *e);
 /* The limit that ended a session. */

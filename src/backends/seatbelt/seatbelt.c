@@ -16,12 +16,9 @@
  */
 #include "backends/seatbelt/seatbelt.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "backends/engine.h"
-#include "base/fd.h"
 #include "match/path.h"
 
 #define MAX_PROFILE (512u << 10) /* macOS accepts 1 MiB of arguments and environment */
@@ -727,10 +724,16 @@ void seatbelt_facts(struct facts *f)
 static int read_profile(const char *path, struct arena *mem, const char **ret, struct err *e)
 {
     auto_buf struct buf text = BUF(MAX_PROFILE);
-    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const int no = fd < 0 ? -errno : fd_read_all(fd, &text);
-    if (no < 0)
-        return err_sys(e, ERR_POLICY, -no, "seatbelt.file '%s'", path);
+    char piece[4096];
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return err_sys(e, ERR_POLICY, errno, "seatbelt.file '%s'", path);
+    for (size_t n; (n = fread(piece, 1, sizeof piece, f)) > 0;)
+        buf_put(&text, piece, n);
+    int no = ferror(f) ? EIO : !buf_ok(&text) ? EFBIG : 0;
+    (void)fclose(f);
+    if (no)
+        return err_sys(e, ERR_POLICY, no, "seatbelt.file '%s'", path);
     *ret = arena_str(mem, buf_view(&text));
     return *ret ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "seatbelt.file");
 }
