@@ -637,7 +637,7 @@ struct pinfold_log_options {
     const char
         *head_was; /* with verify: such a word; also finds that the log was cut off or written anew. NULL: none */
 };
-/* The same, selected. */
+/* The same, selected. -ENOENT: there is no session of that name, and the log has no event of one. */
 PINFOLD_PUBLIC int pinfold_log_select(const struct pinfold_log_options *options, struct pinfold_error *error);
 
 /*

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sha2.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,6 +24,7 @@
 #include "agents/confine.h"
 #include "base/fd.h"
 #include "base/hash.h"
+#include "base/sha256.h"
 #include "sys/process.h"
 #include "sys/remove.h"
 #include "sys/socket.h"
@@ -265,9 +265,11 @@ static int take_file(struct layer_work *w, int host, const struct text *seed, co
 {
     auto_text struct text theirs = {0};
     auto_buf struct buf bytes = BUF(AGENT_FILE_MAX + 1);
-    if (host >= 0 && lseek(host, 0, SEEK_SET) == 0)
-        theirs.there = agent_file_read(host, &theirs.p, &theirs.n) == 0;
-    int no = 0;
+    int no = agent_file_read(host, &theirs.p, &theirs.n);
+    if (no < 0 && no != -ENOENT)
+        return -EBADMSG; /* what is outside is not known, and would be lost */
+    theirs.there = no == 0;
+    no = 0;
     if (key)
         no = agent_json_take(w->file, key, view(seed), view(mine), view(&theirs), &bytes);
     else if (w->file->only || w->file->keys || (theirs.there && !equal(&theirs, seed)) || !mine->there)
@@ -289,14 +291,10 @@ static int take_file(struct layer_work *w, int host, const struct text *seed, co
 /* The list names the file and shows nothing of it: the sum says which bytes were meant. */
 static void put_sum(struct buf *to, const struct text *file)
 {
-    SHA2_CTX sha;
-    uint8_t sum[SHA256_DIGEST_LENGTH];
-    SHA256Init(&sha);
-    SHA256Update(&sha, (const uint8_t *)view(file).p, file->n);
-    SHA256Final(sum, &sha);
+    char sum[65];
+    sha256_hex(view(file), sum);
     buf_char(to, '\t');
-    for (size_t i = 0; i < sizeof sum; i++)
-        buf_printf(to, "%02x", sum[i]);
+    buf_text(to, sum);
 }
 
 static int look_file(struct layer_work *w, int host, int box, int seeds, const char *name)
@@ -336,7 +334,7 @@ static int look(struct layer_work *w, int host, int box, int seeds, const char *
                 n + strlen(d->d_name) + 2 > sizeof w->name)
                 continue;
             snprintf(w->name + n, sizeof w->name - n, "/%s", d->d_name);
-            auto_fd int inner = host < 0 ? -1 : agent_file_open(host, d->d_name, false);
+            auto_fd int inner = host < 0 ? host : agent_file_open(host, d->d_name, false);
             no = look(w, inner, here, was, d->d_name, depth + 1);
             w->name[n] = 0;
         }
@@ -560,15 +558,7 @@ static _Noreturn void work_alone(struct layer_work *w, int out, int say_to)
 
 static int answer_read(int fd, struct buf *ret)
 {
-    struct stat st;
-    if (fstat(fd, &st) < 0 || st.st_size < 0 || st.st_size > ANSWER_MAX)
-        return -EFBIG;
-    char *to = buf_space(ret, (size_t)st.st_size + 1);
-    ssize_t n = to ? pread(fd, to, (size_t)st.st_size, 0) : -1;
-    if (n < 0)
-        return -ENOMEM;
-    buf_grew(ret, (size_t)n);
-    return 0;
+    return lseek(fd, 0, SEEK_SET) < 0 ? -errno : fd_read_all(fd, ret);
 }
 
 int agent_layers_do(const struct agent_layers *l, enum agent_layers_work work, const char *name, struct buf *ret,
@@ -603,7 +593,7 @@ int agent_layers_do(const struct agent_layers *l, enum agent_layers_work work, c
     if ((work == AGENT_TAKE || work == AGENT_LOGIN) &&
         (no == -ENOENT || no == -EBUSY || no == -EFBIG || no == -ENODATA))
         return no;
-    if (work == AGENT_IMPORT && no == -EBADMSG)
+    if ((work == AGENT_IMPORT || work == AGENT_TAKE) && no == -EBADMSG)
         return no;
     if (work == AGENT_LOGOUT)
         return err_sys(e, ERR_SYSTEM, -no, "cannot remove the login of %s from the layer of this project",

@@ -12,7 +12,7 @@
 #include "sys/fd.h"
 #include "sys/stat.h"
 
-static const char *step_place(uint32_t where)
+static const char *failed_step(uint32_t where)
 {
     switch (where) {
     case WHERE_CLONE:
@@ -157,7 +157,7 @@ static int cwd_failed(const struct plan *p, const struct step *s, int no, struct
 int engine_verdict(const struct plan *p, uint32_t where, int no, struct err *e)
 {
     auto_buf struct buf line = BUF(8192);
-    const char *name = step_place(where);
+    const char *name = failed_step(where);
     if (name) {
         buf_text(&line, name);
     } else if (where < p->image->n_steps) {

@@ -4,6 +4,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+
 /* Closes unless negative. Always returns -1, for `fd = close_fd(fd)`. */
 static inline int close_fd(int fd)
 {
@@ -48,6 +50,44 @@ static inline int fd_write_all(int fd, const char *p, size_t n)
             continue;
         if (k < 0)
             return -errno;
+        p += k;
+        n -= (size_t)k;
+    }
+    return 0;
+}
+
+/*
+ * Adds all that can be read of `fd` until its end. 0, or -errno: what has been added then is a part, and no more than that; -EFBIG: it
+ * does not fit into `to`, which is broken then.
+ */
+static inline int fd_read_all(int fd, struct buf *to)
+{
+    for (;;) {
+        const size_t left = to->max - to->n, piece = to->n < 16384 ? 4096 : 65536, n = left < piece ? left : piece;
+        char more, *at = n ? buf_space(to, n) : &more; /* where nothing more fits, the end is still to be seen */
+        const ssize_t k = at ? read(fd, at, n ? n : 1) : 0;
+        if (!at)
+            return -ENOMEM;
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k <= 0)
+            return k < 0 ? -errno : 0;
+        to->broken |= !n;
+        if (!n)
+            return -EFBIG;
+        buf_grew(to, (size_t)k);
+    }
+}
+
+/* Reads that many bytes, with as many calls as needed. 0 or -errno; -ECONNRESET: the end came before. */
+static inline int fd_read_exactly(int fd, void *to, size_t n)
+{
+    for (char *p = to; n;) {
+        const ssize_t k = read(fd, p, n);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k <= 0)
+            return k < 0 ? -errno : -ECONNRESET;
         p += k;
         n -= (size_t)k;
     }

@@ -95,17 +95,10 @@ static int read_answers(struct learn *l, const char *name)
     if (pinfold_path_judge("--answers", name, &real, &error) < 0)
         return fail(&error);
     auto_fd int fd = open(real, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    const int no = fd < 0 ? -errno : fd_read_all(fd, &text);
     free(real);
-    ssize_t n = fd < 0 ? -1 : 1;
-    while (n > 0) {
-        char *to = buf_space(&text, 4096);
-        if (!to)
-            errno = EFBIG;
-        n = to ? read(fd, to, 4096) : -1;
-        buf_grew(&text, n > 0 ? (size_t)n : 0);
-    }
-    if (n < 0) {
-        complain("--answers %s: %s", name, strerror(errno));
+    if (no < 0) {
+        complain("--answers %s: %s", name, strerror(-no));
         return STATUS_SANDBOX;
     }
     if (memchr(buf_cstr(&text), 0, text.n)) {

@@ -228,11 +228,7 @@ static uint32_t ask_time(const struct ask *a)
 int verb_mcp(struct ask *a)
 {
     char here[PATH_MAX];
-    struct pinfold_policy_options policy = {.size = sizeof policy,
-                                            .options = a->policy,
-                                            .settings_format = a->settings_format,
-                                            .text = a->text,
-                                            .no_layers = a->no_layers};
+    struct pinfold_policy_options policy = ask_options(a);
     const char *origins[] = {a->http_origin, NULL};
     struct mcp_options o = {.policy = &policy, .quiet = a->quiet, .http = a->http, .http_origins = origins};
     char token[256];

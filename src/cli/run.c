@@ -79,11 +79,7 @@ static bool take_control(const char *text, int *ret)
 int run_command(struct ask *a, const char *const *argv)
 {
     struct output_lines lines = choose_lines(a);
-    struct pinfold_policy_options po = {.size = sizeof po,
-                                        .options = a->policy,
-                                        .settings_format = a->settings_format,
-                                        .text = a->text,
-                                        .no_layers = a->no_layers};
+    const struct pinfold_policy_options po = ask_options(a);
     struct pinfold_run_options o = {.size = sizeof o,
                                     .argv = argv,
                                     .cwd = a->dir,
@@ -149,7 +145,7 @@ static const struct helpless {
     {"mount", MOUNTS},  {"umount", MOUNTS},   {"fusermount", MOUNTS}, {"fusermount3", MOUNTS}, {"ping", ICMP},
     {"ping6", ICMP},    {"traceroute", ICMP}, {"tracepath", ICMP},    {"mtr", ICMP},           {"yarn", NULL},
     {"yarnpkg", NULL},  {"bundle", NULL},     {"composer", NULL},     {"poetry", NULL},        {"mvn", NULL},
-    {"gradle", NULL}, /* these only where their_files() finds one */
+    {"gradle", NULL}, /* these only where said_their_files() finds one */
 #undef USER
 #undef RIGHTS
 #undef ICMP
@@ -223,7 +219,7 @@ static const struct helpless *helpless_in(const char *text)
 /* In the script that npm and its like were to run: a child's failure looks like theirs. */
 static const struct helpless *helpless_script(char *const *words, size_t n)
 {
-    static const char runners[][5] = {"npm", "pnpm", "yarn", "bun"};
+    static const char runners[][8] = {"npm", "pnpm", "yarn", "yarnpkg", "bun"};
     auto_buf struct buf script = BUF(MOST_SCRIPT);
     const char *name = NULL;
     bool runs = false, known = false;
@@ -255,11 +251,7 @@ static const struct helpless *helpless_of(char *const *words, size_t n)
 /* Whether it names an image, which may have a command of its own. A policy that is wrong is complained of later. */
 static bool has_image(const struct ask *a)
 {
-    const struct pinfold_policy_options o = {.size = sizeof o,
-                                             .options = a->policy,
-                                             .settings_format = a->settings_format,
-                                             .text = a->text,
-                                             .no_layers = a->no_layers};
+    const struct pinfold_policy_options o = ask_options(a);
     struct pinfold_policy *policy;
     struct pinfold_error ignored;
     char *text = NULL;
@@ -307,7 +299,8 @@ static bool tell_settings(const struct ask *a, const struct settings_file *s, st
     const int r = pinfold_why(policy, "read", path, &report, &ignored);
     if (r < 0)
         return false;
-    const bool absent = r == 1 && strstr(pinfold_report_json(report), "\"errno\":\"ENOENT\"");
+    const char *no = pinfold_value_text(pinfold_value_get(pinfold_report_value(report), "errno"), NULL);
+    const bool absent = r == 1 && no && same(no, "ENOENT");
     pinfold_report_free(report);
     if (r != 1 || (absent && !s->any && !fetches(a)))
         return false;
@@ -322,22 +315,18 @@ static bool tell_settings(const struct ask *a, const struct settings_file *s, st
     return true;
 }
 
-static void their_files(const struct ask *a, const char *name)
+static bool said_their_files(const struct ask *a, const char *name)
 {
-    const struct pinfold_policy_options o = {.size = sizeof o,
-                                             .options = a->policy,
-                                             .settings_format = a->settings_format,
-                                             .text = a->text,
-                                             .no_layers = a->no_layers};
+    const struct pinfold_policy_options o = ask_options(a);
     const char *home = getenv("HOME");
     struct pinfold_policy *policy;
     struct pinfold_error ignored;
     for (int i = 0; i < a->n_words; i++) {
         if (strstr(a->words[i], "--no-default-rc"))
-            return;
+            return false;
     }
     if (!home || pinfold_policy_load(&o, &policy, &ignored) < 0)
-        return;
+        return false;
     bool said = false;
     for (size_t i = 0; !said && i < sizeof settings_files / sizeof *settings_files; i++) {
         const struct settings_file *s = &settings_files[i];
@@ -349,6 +338,7 @@ static void their_files(const struct ask *a, const char *name)
             said = tell_settings(a, s, policy, buf_cstr(&path));
     }
     pinfold_policy_free(policy);
+    return said;
 }
 
 int verb_run(struct ask *a)
@@ -363,12 +353,14 @@ int verb_run(struct ask *a)
     if (status <= 0 || (status >= 124 && status != 255) || a->quiet || a->json) /* 255: ping's own */
         return status;
     const struct helpless *found = helpless_of(a->words, a->n_words);
-    if (entry_agent_known(name))
+    if (entry_agent_known(name)) {
         complain("%s had neither its login nor its settings in this box; 'pinfold %s' gives it both", name, name);
-    else if (found && found->why)
+        return status;
+    }
+    if (found && !found->why) /* with its settings it has come to the script */
+        found = said_their_files(a, found->name) ? NULL : helpless_script(a->words, a->n_words);
+    if (found && found->why)
         complain("%s %s", found->name, found->why);
-    else if (found)
-        their_files(a, found->name);
     return status;
 }
 

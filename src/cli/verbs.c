@@ -364,5 +364,6 @@ int verb_log(struct ask *a)
                                           .head = a->head,
                                           .head_was = a->head_was};
     int r = pinfold_log_select(&o, &error);
-    return r < 0 ? fail(&error) : r > 0 ? STATUS_NO : STATUS_YES;
+    const int status = r < 0 ? fail(&error) : r > 0 ? STATUS_NO : STATUS_YES;
+    return r == -ENOENT && a->session ? STATUS_NO_SESSION : status;
 }

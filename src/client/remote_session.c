@@ -20,7 +20,7 @@ static struct message_open naming(const struct pinfold_session *s)
     return (struct message_open){.name = s->name, .scope = s->scope};
 }
 
-static int ask_session(const struct pinfold_session_options *o, struct pinfold_session **ret, struct err *e)
+static int session_handle(const struct pinfold_session_options *o, struct pinfold_session **ret, struct err *e)
 {
     struct pinfold_session *s = calloc(1, sizeof *s);
     if (s)
@@ -67,7 +67,7 @@ int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_s
     const struct remote_along along = {.say = o.say, .say_ctx = o.say_ctx};
     r = remote_call(REQUEST_ensure, &ask, &along, &answer, &limits, &e);
     if (r == 0)
-        r = ask_session(&o, ret, &e);
+        r = session_handle(&o, ret, &e);
     if (r == 0)
         memcpy((*ret)->limits, (const uint64_t[3]){limits.timeout, limits.grace, limits.output}, sizeof(*ret)->limits);
     return tell(error, &e, r);
@@ -82,7 +82,7 @@ int pinfold_session_open(const struct pinfold_session_options *options, struct p
     if (r == 0)
         r = remote_plain(REQUEST_open, &(struct message_open){.name = o.name, .scope = o.scope}, NULL, &e);
     if (r == 0)
-        r = ask_session(&o, ret, &e);
+        r = session_handle(&o, ret, &e);
     return tell(error, &e, r);
 }
 

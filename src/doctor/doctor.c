@@ -474,7 +474,7 @@ static void print_verdict(const struct doctor_report *r, size_t broken, struct b
 }
 
 /* An earlier check with the same reason and remedy, or NULL. */
-static const struct check *said_check(const struct doctor_report *r, size_t at)
+static const struct check *same_check_before(const struct doctor_report *r, size_t at)
 {
     const struct check *c = &r->checks[at];
     for (size_t i = 0; c->state == CHECK_PART && i < at; i++) {
@@ -497,7 +497,7 @@ static void print_text(const struct doctor_report *r, struct buf *out)
     buf_printf(out, "pinfold %s on %s %s (%s), user %u\n\n", PINFOLD_VERSION, r->host.sysname, r->host.release,
                r->host.machine, (unsigned)getuid());
     for (size_t i = 0; i < r->n_checks; i++) {
-        const struct check *c = &r->checks[i], *said = said_check(r, i);
+        const struct check *c = &r->checks[i], *said = same_check_before(r, i);
         buf_printf(out, "%-5s %-22s %s%s\n", states[c->state], c->name, said ? "for the reason of " : "",
                    said ? said->name : c->detail);
         if (c->remedy && !said)

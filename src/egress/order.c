@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "egress/conn.h"
+#include "base/fd.h"
 #include "egress/parts.h"
 
 static struct egress_ask live; /* the present state; world.ask */
@@ -31,17 +32,9 @@ static void answered(uint32_t ticket, uint32_t answer)
 static void *order_take(int fd, uint32_t bytes)
 {
     char *p = bytes <= EGRESS_MAX_ORDER ? malloc(bytes + 1u) : NULL;
-    uint32_t at = 0;
-    while (p && at < bytes) {
-        ssize_t n = read(fd, p + at, bytes - at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            break;
-        at += (uint32_t)n;
-    }
+    const bool whole = p && fd_read_exactly(fd, p, bytes) == 0;
     (void)close(fd);
-    if (p && at == bytes)
+    if (whole)
         return p;
     free(p);
     return NULL;

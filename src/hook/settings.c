@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "hook/hook.h"
+#include "user/replace.h"
 
 #define MANAGED "/etc/claude-code/managed-settings.json" /* code.claude.com/docs/en/settings: nothing overrides it */
 #define PREFIX  "CLAUDE_CODE_SHELL_PREFIX"
@@ -119,16 +120,15 @@ static int write_settings(const struct hook_settings *s)
     if (mkdir(dir, s->mode == 0600 ? 0700 : 0755) < 0 && errno != EEXIST)
         return hook_wrong("cannot create '%s': %s", dir, strerror(errno));
     snprintf(next, sizeof next, "%s.pinfold-%d", s->path, (int)getpid());
-    auto_fd int fd = open(next, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, s->mode);
-    if (fd < 0)
-        return hook_wrong("cannot write '%s': %s", s->path, strerror(errno));
-    if (json_dumpfd(s->json, fd, JSON_INDENT(2)) < 0 || fd_write_all(fd, "\n", 1) < 0 || fchmod(fd, s->mode) < 0 ||
-        fsync(fd) < 0 || rename(next, s->path) < 0) {
-        int no = errno;
-        (void)unlink(next);
-        return hook_wrong("cannot write '%s': %s", s->path, strerror(no));
+    auto_buf struct buf text = BUF(2 * SETTINGS_MAX);
+    char *said = json_dumps(s->json, JSON_INDENT(2));
+    if (said) {
+        buf_text(&text, said);
+        buf_char(&text, '\n');
     }
-    return STATUS_DONE;
+    free(said);
+    const int no = text.n && buf_ok(&text) ? file_replace(AT_FDCWD, s->path, next, buf_view(&text), s->mode) : -ENOMEM;
+    return no < 0 ? hook_wrong("cannot write '%s': %s", s->path, strerror(-no)) : STATUS_DONE;
 }
 
 static bool is_ours(const char *command)

@@ -9,13 +9,13 @@
  *     /init                                     in a virtual machine: init/guest.c
  */
 #include <errno.h>
-#include <sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/un.h>
 
+#include "base/sha256.h"
 #include "base/str.h"
 #include "guard/guard.h"
 #include "guard/supervise.h"
@@ -152,14 +152,8 @@ static void name_fds(struct arrived *a, const int came[], unsigned n)
 /* Whether the received image has this digest, computed as in plan_image_digest(). */
 static bool is_plan(const struct arrived *a, const char *digest)
 {
-    uint8_t sum[SHA256_DIGEST_LENGTH];
-    char text[2 * sizeof sum + 1];
-    SHA2_CTX sha;
-    SHA256Init(&sha);
-    SHA256Update(&sha, (const uint8_t *)a->plan, a->plan->bytes);
-    SHA256Final(sum, &sha);
-    for (size_t i = 0; i < sizeof sum; i++)
-        snprintf(text + 2 * i, 3, "%02x", sum[i]);
+    char text[65];
+    sha256_hex((struct str){(const char *)a->plan, a->plan->bytes}, text);
     return memcmp(text, digest, CHECKIN_DIGEST) == 0;
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "base/hex.h"
 
 #include "layer/change.h"
 #include "layer/lines.h"
@@ -36,8 +37,7 @@ void hunks_word(const struct change *c, char ret[HUNKS_WORD])
     SHA1Init(&context);
     SHA1Update(&context, (const uint8_t *)buf_cstr(&text), text.n);
     SHA1Final(digest, &context);
-    for (size_t i = 0; i < sizeof digest; i++)
-        snprintf(ret + 2 * i, 3, "%02x", digest[i]);
+    hex_digits(digest, sizeof digest, ret);
 }
 
 /* Why it is applied whole, as far as that can be said without its content. */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/hex.h"
 
 #include "layer/repo/repo.h"
 #include "layer/side.h"
@@ -26,12 +27,6 @@ struct base_note {
     char hashes[2][REPO_HASH_MAX + 1]; /* SHA-1, SHA-256 */
 };
 
-static void to_digits(const uint8_t *bytes, size_t n, char *ret)
-{
-    for (size_t i = 0; i < n; i++)
-        snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
-}
-
 /* As git names a file's content, with either kind of hash. */
 static void blob_names(struct str content, char sha1[REPO_HASH_MAX + 1], char sha256[REPO_HASH_MAX + 1])
 {
@@ -44,12 +39,12 @@ static void blob_names(struct str content, char sha1[REPO_HASH_MAX + 1], char sh
     SHA1Update(&a, (const uint8_t *)head, n);
     SHA1Update(&a, (const uint8_t *)content.p, content.n);
     SHA1Final(digest, &a);
-    to_digits(digest, SHA1_DIGEST_LENGTH, sha1);
+    hex_digits(digest, SHA1_DIGEST_LENGTH, sha1);
     SHA256Init(&b);
     SHA256Update(&b, (const uint8_t *)head, n);
     SHA256Update(&b, (const uint8_t *)content.p, content.n);
     SHA256Final(digest, &b);
-    to_digits(digest, SHA256_DIGEST_LENGTH, sha256);
+    hex_digits(digest, SHA256_DIGEST_LENGTH, sha256);
 }
 
 static bool is_text_change(const struct change *c)

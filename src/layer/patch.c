@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/hex.h"
 
 #include "layer/change.h"
 #include "layer/lines.h"
@@ -67,8 +68,7 @@ static void blob_hash(struct str bytes, char ret[HASH_DIGITS + 1])
     SHA1Update(&context, (const uint8_t *)head, (size_t)n);
     SHA1Update(&context, (const uint8_t *)(bytes.p ? bytes.p : ""), bytes.n);
     SHA1Final(digest, &context);
-    for (size_t i = 0; i < sizeof digest; i++)
-        snprintf(ret + 2 * i, 3, "%02x", digest[i]);
+    hex_digits(digest, sizeof digest, ret);
 }
 
 /* Blocks that are stored as they are (RFC 1950, 1951). */

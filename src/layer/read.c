@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/fd.h"
 #include "base/json.h"
 #include "git/gitconfig.h"
 #include "match/manifest.h"
@@ -251,14 +252,7 @@ static bool manifest_of(int dir, const char *name, const struct layer_object *o,
     if (dir < 0 || !o->mode || object_whiteout(o))
         return true;
     own_fd int fd = object_is(o, S_IFREG) && o->size <= MANIFEST_MAX ? object_open(dir, name, S_IFREG) : -1;
-    for (long n = fd < 0 ? -1 : 1; n != 0;) {
-        char *to = n < 0 ? NULL : buf_space(ret, 1u << 16);
-        n = to ? sys_read(fd, to, 1u << 16) : -1;
-        if (n < 0)
-            return false;
-        buf_grew(ret, (size_t)n);
-    }
-    return true;
+    return fd >= 0 && fd_read_all(fd, ret) == 0;
 }
 
 /* Whether a package.json gets other keys that hooks obey. */

@@ -8,24 +8,14 @@
 #include <string.h>
 
 #include "sys/fd.h"
+#include "user/replace.h"
 
 #define TEXT_MAX ((size_t)1 << 30)
-
-static int put_bytes(int fd, struct str bytes)
-{
-    int e = fd < 0 ? fd : 0;
-    for (size_t done = 0; e == 0 && done < bytes.n;) {
-        const long k = sys_write(fd, bytes.p + done, bytes.n - done);
-        e = k < 0 ? (int)k : 0;
-        done += k > 0 ? (size_t)k : 0;
-    }
-    return e;
-}
 
 int text_make(int dir, const char *name, struct str bytes)
 {
     own_fd int fd = sys_openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    return put_bytes(fd, bytes);
+    return fd < 0 ? fd : sys_write_all(fd, bytes.p, bytes.n);
 }
 
 int text_write(int dir, const char *name, const struct buf *content)
@@ -36,14 +26,7 @@ int text_write(int dir, const char *name, const struct buf *content)
         return -ENOMEM;
     memcpy(beside, name, n);
     memcpy(beside + n, ".new", 5);
-    (void)sys_unlinkat(dir, beside, 0);
-    own_fd int fd = sys_openat(dir, beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int e = put_bytes(fd, (struct str){content->p, content->n});
-    if (e == 0)
-        e = sys_fsync(fd);
-    if (e == 0)
-        e = sys_renameat2(dir, beside, dir, name, 0);
-    return e < 0 ? e : sys_fsync(dir);
+    return file_replace(dir, name, beside, buf_view(content), 0600);
 }
 
 int text_read(int dir, const char *name, struct arena *mem, struct str *ret)

@@ -12,6 +12,8 @@
 
 #include "base/fd.h"
 #include "learn/learn.h"
+#include "user/replace.h"
+#include "user/umask.h"
 
 #define BESIDE ".policy.yaml.learned"
 #define NAME   "policy.yaml"
@@ -31,14 +33,10 @@ static int read_policy(struct learn *l, int dir, const char **ret, struct pinfol
         return learn_fail(error, errno, "cannot read '%s/" LEARN_POLICY "': %s", l->workspace, strerror(errno));
     if (!S_ISREG(st.st_mode))
         return learn_fail(error, EINVAL, "'%s/" LEARN_POLICY "' must be a file", l->workspace);
-    for (ssize_t n = 1; n > 0;) {
-        char *to = buf_space(&text, 4096);
-        n = to ? read(fd, to, 4096) : -1;
-        if (n < 0)
-            return learn_fail(error, to ? errno : EFBIG, "cannot read '%s/" LEARN_POLICY "': %s", l->workspace,
-                              to ? strerror(errno) : "it is too large");
-        buf_grew(&text, (size_t)n);
-    }
+    const int no = fd_read_all(fd, &text);
+    if (no < 0)
+        return learn_fail(error, -no, "cannot read '%s/" LEARN_POLICY "': %s", l->workspace,
+                          no == -EFBIG ? "it is too large" : strerror(-no));
     if (memchr(buf_cstr(&text), 0, text.n))
         return learn_fail(error, EINVAL, "'%s/" LEARN_POLICY "' must be a text", l->workspace);
     *ret = arena_text(l->mem, buf_cstr(&text));
@@ -79,13 +77,9 @@ static int check_written(const struct learn *l, const char *path, struct pinfold
 
 static int write_beside(const struct learn *l, int dir, struct str text, struct pinfold_error *error)
 {
-    struct stat st = {.st_mode = 0644};
+    struct stat st = {.st_mode = umask_leaves(0644)};
     (void)fstatat(dir, NAME, &st, AT_SYMLINK_NOFOLLOW);
-    (void)unlinkat(dir, BESIDE, 0); /* of a run that was killed */
-    auto_fd int fd = openat(dir, BESIDE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, st.st_mode & 0777);
-    int r = fd < 0 ? -errno : fd_write_all(fd, text.p, text.n);
-    if (r == 0 && fsync(fd) < 0)
-        r = -errno;
+    const int r = file_make(dir, BESIDE, text, st.st_mode & 0777);
     return r < 0 ? learn_fail(error, -r, "cannot write '%s/" LEARN_POLICY "': %s", l->workspace, strerror(-r)) : 0;
 }
 
@@ -103,11 +97,12 @@ static int replace(struct learn *l, int dir, struct str text, struct pinfold_err
     if (r == 0 && (!now != !l->before || (now && strcmp(now, l->before) != 0)))
         r = learn_fail(error, EINVAL, "'%s/" LEARN_POLICY "' was changed while the command ran; nothing was written",
                        l->workspace);
-    if (r == 0 && renameat(dir, BESIDE, dir, NAME) < 0)
-        r = learn_fail(error, errno, "cannot write '%s/" LEARN_POLICY "': %s", l->workspace, strerror(errno));
-    if (r < 0)
+    if (r < 0) {
         (void)unlinkat(dir, BESIDE, 0);
-    return r;
+        return r;
+    }
+    r = file_take_place(dir, BESIDE, NAME);
+    return r < 0 ? learn_fail(error, -r, "cannot write '%s/" LEARN_POLICY "': %s", l->workspace, strerror(-r)) : 0;
 }
 
 /* With the rest of what is in force here, and with the options that were given. */
@@ -129,7 +124,7 @@ static void put_back(struct learn *l, int dir, const char *path, const char *wri
         return;
     if (!l->before) {
         (void)unlinkat(dir, NAME, 0);
-    } else if (write_beside(l, dir, str_of(l->before), &ignored) == 0 && renameat(dir, BESIDE, dir, NAME) == 0) {
+    } else if (write_beside(l, dir, str_of(l->before), &ignored) == 0 && file_take_place(dir, BESIDE, NAME) == 0) {
         (void)l->trust(path, str_of(l->before), &ignored);
     }
 }

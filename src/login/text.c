@@ -4,11 +4,11 @@
  */
 #include <errno.h>
 #include <jansson.h>
-#include <sha256.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "base/sha256.h"
 #include "agents/expires.h"
 #include "login/login.h"
 
@@ -245,11 +245,5 @@ int text_stored(const struct login_ask *a, struct str login, struct str new_one,
 
 void text_sum(const char *token, char ret[HASH_TEXT])
 {
-    uint8_t sum[SHA256_DIGEST_LENGTH];
-    SHA2_CTX sha;
-    SHA256Init(&sha);
-    SHA256Update(&sha, (const uint8_t *)token, strlen(token));
-    SHA256Final(sum, &sha);
-    for (size_t i = 0; i < sizeof sum; i++)
-        snprintf(ret + 2 * i, 3, "%02x", sum[i]);
+    sha256_hex(str_of(token), ret);
 }

@@ -44,6 +44,14 @@ long proc_second_number(const char *text, const char *label)
     return inner > 0 ? inner : outer;
 }
 
+unsigned long long proc_began(const char *stat)
+{
+    const char *p = strrchr(stat, ')'); /* the name before may contain anything */
+    for (int field = 2; p && field < 22; field++)
+        p = strchr(p + 1, ' ');
+    return p ? strtoull(p + 1, NULL, 10) : 0;
+}
+
 uint64_t proc_set(const char *text, const char *label)
 {
     const char *p = strstr(text, label);

@@ -12,6 +12,8 @@ long proc_number(const char *text, const char *label, int base);
 /* Of several on the line, one for each pid namespace from ours down: the last, or the second (the only one, if it is that). */
 long proc_last_number(const char *text, const char *label);
 long proc_second_number(const char *text, const char *label);
+/* When a process began, in ticks since the machine did, by its stat (proc_pid_stat(5)); 0: that is none. */
+unsigned long long proc_began(const char *stat);
 /* A set in hexadecimal; 0: there is none. */
 uint64_t proc_set(const char *text, const char *label);
 

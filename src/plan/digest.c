@@ -5,39 +5,14 @@
 #include "plan/make.h"
 
 #include <errno.h>
-#include <sha2.h>
 #include <stdlib.h>
+#include "base/sha256.h"
 
 #include "policy/build.h"
 
-static void put_hex(const uint8_t *bytes, size_t n, char *ret)
-{
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < n; i++) {
-        ret[2 * i] = digits[bytes[i] >> 4];
-        ret[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    ret[2 * n] = 0;
-}
-
-static void digest_end(SHA2_CTX *sha, char ret[65])
-{
-    uint8_t sum[SHA256_DIGEST_LENGTH];
-    SHA256Final(sum, sha);
-    put_hex(sum, sizeof sum, ret);
-}
-
-void sha256_hex(const void *bytes, size_t n, char ret[65])
-{
-    SHA2_CTX sha;
-    SHA256Init(&sha);
-    SHA256Update(&sha, bytes, n);
-    digest_end(&sha, ret);
-}
-
 void plan_image_digest(const struct plan *p, char ret[65])
 {
-    sha256_hex(p->image, p->image->bytes, ret);
+    sha256_hex((struct str){(const char *)p->image, p->image->bytes}, ret);
 }
 
 void plan_masks_digest(const struct plan *p, char ret[65])
@@ -61,7 +36,7 @@ void plan_masks_digest(const struct plan *p, char ret[65])
                 SHA256Update(&sha, (const uint8_t *)texts[t], strlen(texts[t]) + 1);
         }
     }
-    digest_end(&sha, ret);
+    sha256_end(&sha, ret);
 }
 
 /* An image counts by its id, because its name may come to mean another image. */
@@ -76,7 +51,7 @@ static void policy_sum(const struct policy *p, const char *engine, const char *i
     SHA256Update(&sha, (const uint8_t *)image, strlen(image) + 1);
     if (image_id && image_id[0])
         SHA256Update(&sha, (const uint8_t *)image_id, strlen(image_id) + 1);
-    digest_end(&sha, ret);
+    sha256_end(&sha, ret);
 }
 
 /* The policy without what belongs to single commands, and without values of variables, which may be secrets. */
@@ -121,7 +96,7 @@ void policy_values_digest(const struct policy *p, const char *salt, char ret[65]
         SHA256Update(&sha, (const uint8_t *)v->name, strlen(v->name) + 1);
         SHA256Update(&sha, (const uint8_t *)v->value, strlen(v->value) + 1);
     }
-    digest_end(&sha, ret);
+    sha256_end(&sha, ret);
 }
 
 int plan_digests(struct plan *p, struct err *e)
@@ -144,6 +119,6 @@ int plan_digests(struct plan *p, struct err *e)
     }
     if (p->facts->image) /* the name may come to mean another image */
         SHA256Update(&sha, (const uint8_t *)p->facts->image->id, strlen(p->facts->image->id) + 1);
-    digest_end(&sha, p->digest);
+    sha256_end(&sha, p->digest);
     return 0;
 }

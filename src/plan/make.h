@@ -249,8 +249,6 @@ int redirect_cache(struct making *m, struct plan_place *p);
 int add_env(struct making *m, const char *name, const char *value);
 /* The working directory of the command, as a path in the box. */
 const char *cwd_of(struct making *m);
-/* SHA-256 of `n` bytes in hexadecimal. */
-void sha256_hex(const void *bytes, size_t n, char ret[65]);
 /* After settle(), if the home directory will be masked: turns caches into parts and links. */
 int caches_gather(struct making *m);
 /* plan_ask.secret where the kernel mounts overlays of what is in no tree, otherwise NULL. */

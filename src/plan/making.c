@@ -5,6 +5,7 @@
 #include "plan/make.h"
 
 #include <stdio.h>
+#include "base/sha256.h"
 
 int no_memory(struct making *m)
 {
@@ -138,7 +139,7 @@ static const char *encode(struct making *m, const char *path)
     }
     if (n > LONGEST) {
         char sum[65];
-        sha256_hex(path, strlen(path), sum);
+        sha256_hex(str_of(path), sum);
         return arena_text(m->mem, sum);
     }
     return out;
@@ -147,7 +148,7 @@ static const char *encode(struct making *m, const char *path)
 const char *short_name(struct making *m, const char *path)
 {
     char sum[65];
-    sha256_hex(path, strlen(path), sum);
+    sha256_hex(str_of(path), sum);
     sum[12] = 0;
     return arena_text(m->mem, sum);
 }
@@ -163,7 +164,7 @@ const char *cache_dir(struct making *m, const char *dst)
         return NULL;
     if (!m->caches) {
         char sum[65];
-        sha256_hex(m->workspace, strlen(m->workspace), sum);
+        sha256_hex(str_of(m->workspace), sum);
         m->caches =
             arena_printf(m->mem, "%s/pinfold/caches/%.32s/%u%s%s", m->facts->state_home, sum, m->ask->cache_slot,
                          secret_caches(m) ? "/" : "", secret_caches(m) ? secret_caches(m) : "");

@@ -421,7 +421,7 @@ static size_t components_of(struct str path)
 }
 
 /* Offset of the components after the first `skip`. */
-static size_t end_of_variable(struct str path, size_t skip)
+static size_t after_parts(struct str path, size_t skip)
 {
     struct str part;
     size_t at = 0;
@@ -442,7 +442,7 @@ bool path_rule_covers(const struct path_rule *r, const char *path)
     if (r->any_depth && !path_in(all, str_of(r->below)))
         return false;
     for (size_t skip = least; skip <= most; skip++)
-        if (names_fit(rule, r->pattern, all, end_of_variable(all, skip), &end))
+        if (names_fit(rule, r->pattern, all, after_parts(all, skip), &end))
             return true;
     return false;
 }

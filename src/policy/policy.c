@@ -52,7 +52,7 @@ static size_t fixed_rules(const struct policy *p)
     return low;
 }
 
-static const struct path_rule *rule_above(const struct policy *p, size_t n, struct str path)
+static const struct path_rule *rule_with_path(const struct policy *p, size_t n, struct str path)
 {
     size_t low = 0;
     while (low < n) {
@@ -77,7 +77,7 @@ enum path_access policy_access(const struct policy *p, const char *path, const s
 
     for (;;) {
         struct str here = {path, n ? n : 1};
-        const struct path_rule *r = rule_above(p, fixed, here);
+        const struct path_rule *r = rule_with_path(p, fixed, here);
         if (r || str_is(here, p->workspace)) {
             if (ret_rule)
                 *ret_rule = r;

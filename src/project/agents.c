@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "project/project.h"
 #include "user/own_dirs.h"
+#include "user/replace.h"
 
 enum { AGENTS_FILE = 16 << 10 };
 
@@ -45,14 +46,7 @@ static int write_note(int dir, const char *agent, struct str text)
 {
     char beside[PROJECT_WORD + 16];
     snprintf(beside, sizeof beside, ".%s.new", agent);
-    (void)unlinkat(dir, beside, 0);
-    auto_fd int fd = openat(dir, beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int r = fd < 0 ? -errno : fd_write_all(fd, text.p, text.n);
-    if (r == 0 && renameat(dir, beside, dir, agent) < 0)
-        r = -errno;
-    if (r < 0)
-        (void)unlinkat(dir, beside, 0);
-    return r;
+    return file_replace(dir, agent, beside, text, 0600);
 }
 
 int project_agent_note(const char *real, const char *agent, const struct pinfold_option *options, char *why,

@@ -190,15 +190,7 @@ static bool read_kept(int dir, const char *name, struct buf *to)
 {
     struct stat st;
     auto_fd int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-        return false;
-    for (;;) {
-        char *at = buf_space(to, 65536);
-        ssize_t n = at ? read(fd, at, 65536) : -1;
-        if (n <= 0)
-            return n == 0;
-        buf_grew(to, (size_t)n);
-    }
+    return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && fd_read_all(fd, to) == 0;
 }
 
 /*

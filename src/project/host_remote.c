@@ -179,12 +179,9 @@ static int note_rules(int lock, const struct push_rules *rules, bool served)
                        pwrite(lock, text.p, text.n, 0) != (ssize_t)text.n
                    ? -EIO
                    : 0;
-    for (ssize_t n = 1; n > 0;) {
-        char *to = buf_space(&there, 4096);
-        n = to ? pread(lock, to, 4096, (off_t)there.n) : 0;
-        if (n > 0)
-            buf_grew(&there, (size_t)n);
-    }
+    const int no = lseek(lock, 0, SEEK_SET) < 0 ? -errno : fd_read_all(lock, &there);
+    if (no < 0 && no != -EFBIG)
+        return no;
     return there.n == text.n && memcmp(there.p, text.p, text.n) == 0 ? 0 : -EBUSY;
 }
 

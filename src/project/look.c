@@ -38,8 +38,11 @@ static bool read_start(int dir, const char *name, char room[MAX_READ + 1])
     auto_fd int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return false;
-    for (ssize_t k = 1; k > 0 && n<MAX_READ; n += k> 0 ? (size_t)k : 0)
+    for (ssize_t k = 1; k != 0 && n < MAX_READ; n += (size_t)k) {
         k = read(fd, room + n, MAX_READ - n);
+        if (k < 0)
+            return false;
+    }
     for (size_t i = 0; i < n; i++) {
         if (!room[i])
             room[i] = ' ';

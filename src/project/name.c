@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/str.h"
 #include "project/branch.h"
 
@@ -19,8 +20,7 @@ void project_hash(const char *real, char ret[PROJECT_HASH])
     MD5Init(&md5); /* distinguishes paths; nothing is proved by it */
     MD5Update(&md5, (const uint8_t *)real, strlen(real));
     MD5Final(sum, &md5);
-    for (size_t i = 0; i < sizeof sum; i++)
-        snprintf(ret + 2 * i, 3, "%02x", sum[i]);
+    hex_digits(sum, sizeof sum, ret);
 }
 
 void project_word(const char *real, char ret[PROJECT_WORD])

@@ -30,15 +30,8 @@ void project_script_of(const char *name, struct buf *to)
     auto_buf struct buf text = BUF(MANIFEST_BYTES);
     struct stat st;
     auto_fd int fd = open("package.json", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || fd_read_all(fd, &text) < 0)
         return;
-    for (ssize_t n = 1; n > 0;) {
-        char *space = buf_space(&text, 1u << 14);
-        n = space ? read(fd, space, 1u << 14) : -1;
-        if (n < 0)
-            return;
-        buf_grew(&text, (size_t)n);
-    }
     json_t *all = json_loadb(text.p ? text.p : "", text.n, 0, NULL);
     const json_t *scripts = json_object_get(all, "scripts");
     put_script(scripts, "pre", name, to);

@@ -72,9 +72,8 @@ static int take_ports(const json_t *list, struct seed *ret, char *why, size_t ro
 
 int seed_read(const char *real, struct seed *ret, char *why, size_t room)
 {
-    static char text[SEED_BYTES + 1];
+    auto_buf struct buf text = BUF(SEED_BYTES);
     struct stat st;
-    size_t n = 0;
     *ret = (struct seed){.n_paths = 0};
     auto_fd int dir = open(real, O_PATH | O_DIRECTORY | O_CLOEXEC);
     auto_fd int own = dir < 0 ? -1 : openat(dir, PROJECT_SEED, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -85,9 +84,10 @@ int seed_read(const char *real, struct seed *ret, char *why, size_t room)
         return errno == ENOENT ? 0 : wrong(why, room, strerror(errno));
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return wrong(why, room, "it is not a regular file");
-    for (ssize_t k = 1; k > 0 && n <= SEED_BYTES; n += k > 0 ? (size_t)k : 0)
-        k = read(fd, text + n, sizeof text - n);
-    json_t *all = n > SEED_BYTES ? NULL : json_loadb(text, n, 0, NULL);
+    const int no = fd_read_all(fd, &text);
+    if (no < 0)
+        return wrong(why, room, no == -EFBIG ? "it is too large" : strerror(-no));
+    json_t *all = json_loadb(buf_cstr(&text), text.n, 0, NULL);
     int r = json_is_object(all) ? 0 : wrong(why, room, "it is not a JSON object");
     if (r == 0)
         r = take_paths(json_object_get(all, "readonly"), ret, why, room);

@@ -19,6 +19,7 @@
 #include "sys/file.h"
 #include "sys/remove.h"
 #include "user/own_dirs.h"
+#include "user/replace.h"
 
 #define SHELVES "pinfold-shelves"
 #define PREFIX  "agent-sbx-repo-"
@@ -146,18 +147,6 @@ static void sweep_new(const char *dir)
         (void)closedir(names);
 }
 
-static int put_once(const char *beside, const char *path, const char *text, unsigned mode)
-{
-    (void)unlink(beside);
-    auto_fd int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    int r = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
-    if (r == 0 && rename(beside, path) < 0)
-        r = -errno;
-    if (r < 0)
-        (void)unlink(beside);
-    return r;
-}
-
 /* Replaces a small file at once. */
 static int put_file(const char *dir, const char *name, const char *text, unsigned mode)
 {
@@ -165,24 +154,29 @@ static int put_file(const char *dir, const char *name, const char *text, unsigne
     snprintf(path, sizeof path, "%s/%s", dir, name);
     snprintf(beside, sizeof beside, "%s/" NEW "%d", dir, (int)getpid());
     sweep_new(dir);
-    int r = put_once(beside, path, text, mode);
-    return r == -ENOENT ? put_once(beside, path, text, mode) : r; /* one that does not see this process has swept */
+    int r = file_replace(AT_FDCWD, path, beside, str_of(text), mode);
+    if (r == -ENOENT) /* one that does not see this process has swept */
+        r = file_replace(AT_FDCWD, path, beside, str_of(text), mode);
+    return r;
 }
 
-static bool get_file(const char *dir, const char *name, char *text, size_t room)
+/* As much of it as fits, as a text; 0 or -errno. */
+static int get_file(const char *dir, const char *name, char *text, size_t room)
 {
     char path[PATH_MAX + PROJECT_WORD];
     snprintf(path, sizeof path, "%s/%s", dir, name);
     auto_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, text, room - 1);
+    const int no = n < 0 ? -errno : 0;
     text[n > 0 ? n : 0] = 0;
-    return n >= 0;
+    return no;
 }
 
 static int note_project(const struct shelf *s, const char *real, char *why, size_t room)
 {
     char text[PATH_MAX + 2], version[16];
-    if (get_file(s->top, "version", text, sizeof text)) {
+    int r = get_file(s->top, "version", text, sizeof text);
+    if (r == 0) {
         if (atoi(text) <= VERSION)
             return 0;
         return project_fail(
@@ -190,9 +184,11 @@ static int note_project(const struct shelf *s, const char *real, char *why, size
             "the branches' storage of '%s' was made by a newer pinfold (%s); use that version or a later one", real,
             s->top);
     }
+    if (r != -ENOENT) /* what has made it is not known */
+        return project_fail(why, room, -r, "cannot read '%s/version'", s->top);
     snprintf(text, sizeof text, "%s\n", real);
     snprintf(version, sizeof version, "%d\n", VERSION);
-    int r = put_file(s->top, "project", text, 0600);
+    r = put_file(s->top, "project", text, 0600);
     if (r == 0)
         r = put_file(s->top, "version", version, 0600);
     return r < 0 ? project_fail(why, room, -r, "cannot write '%s'", s->top) : 0;
@@ -217,7 +213,7 @@ int shelf_make(const struct shelf *s, const char *real, const char *word, char *
     int r = note_project(s, real, why, room);
     /* What boxes find before git, as this version has it. */
     const char *wrapper = project_script("git_wrapper");
-    if (r < 0 || (get_file(path, "git", there, sizeof there) && same(there, wrapper)))
+    if (r < 0 || (get_file(path, "git", there, sizeof there) == 0 && same(there, wrapper)))
         return r;
     r = put_file(path, "git", wrapper, 0755);
     return r < 0 ? project_fail(why, room, -r, "cannot write '%s/git'", path) : 0;
@@ -247,7 +243,7 @@ enum branch_state branch_read(const struct shelf *s, const char *word, char name
 {
     char text[BRANCH_NAME_MAX + 32], dir[PATH_MAX + 16];
     snprintf(dir, sizeof dir, "%s/branches", s->top);
-    if (!get_file(dir, word, text, sizeof text))
+    if (get_file(dir, word, text, sizeof text) < 0)
         return BRANCH_NONE;
     char *line = strchr(text, '\n'), *end = line ? strchr(line + 1, '\n') : NULL;
     if (!end || end - line - 1 > BRANCH_NAME_MAX)
@@ -310,7 +306,7 @@ int shelf_each(int (*each)(void *ctx, const struct shelf *s, const char *real), 
         snprintf(s.name, sizeof s.name, "%.63s", names[i]->d_name);
         bool good = r == 0 && strncmp(s.name, PREFIX, sizeof PREFIX - 1) == 0 &&
                     snprintf(s.top, sizeof s.top, "%s/%s", dir, s.name) < (int)sizeof s.top &&
-                    get_file(s.top, "project", real, sizeof real);
+                    get_file(s.top, "project", real, sizeof real) == 0;
         free(names[i]);
         if (!good)
             continue;

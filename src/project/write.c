@@ -13,6 +13,8 @@
 #include "base/str.h"
 #include "project/project.h"
 #include "sys/file.h"
+#include "user/replace.h"
+#include "user/umask.h"
 
 #define NAME   "policy.yaml"
 #define BESIDE ".policy.yaml.new"
@@ -37,37 +39,20 @@ int project_fail(char *why, size_t room, int no, const char *format, ...)
     return -(no ? no : EINVAL);
 }
 
-/* A new file with this content, on the disk. 0 or -errno; a failure leaves none. */
-static int write_new(int dir, const char *name, struct str text, unsigned mode)
-{
-    (void)unlinkat(dir, name, 0); /* of a run that was killed */
-    auto_fd int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    int r = fd < 0 ? -errno : fd_write_all(fd, text.p, text.n);
-    if (r == 0 && fsync(fd) < 0)
-        r = -errno;
-    if (r < 0 && fd >= 0)
-        (void)unlinkat(dir, name, 0);
-    return r;
-}
-
 /* Adds the line of backups to .gitignore. 0 (`added` says whether), or -errno. */
 static int ignore(int dir, bool *added)
 {
     static const char beside[] = ".pinfold/.gitignore.new";
-    struct stat st = {.st_mode = 0644};
+    struct stat st = {.st_mode = umask_leaves(0644)};
     auto_buf struct buf text = BUF(MAX_IGNORE + 64);
     auto_fd int fd = openat(dir, ".gitignore", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 && errno != ENOENT)
         return -errno;
     if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > MAX_IGNORE))
         return -EFBIG;
-    for (ssize_t k = fd < 0 ? 0 : 1; k > 0;) {
-        char *to = buf_space(&text, 4096);
-        k = to ? read(fd, to, 4096) : -1;
-        if (k < 0)
-            return to ? -errno : -ENOMEM;
-        buf_grew(&text, (size_t)k);
-    }
+    const int read_it = fd < 0 ? 0 : fd_read_all(fd, &text);
+    if (read_it < 0)
+        return read_it;
     struct str rest = buf_view(&text);
     while (rest.n) {
         if (str_is(str_until(&rest, '\n'), IGNORE))
@@ -76,11 +61,7 @@ static int ignore(int dir, bool *added)
     buf_text(&text, text.n && text.p[text.n - 1] != '\n' ? "\n" IGNORE "\n" : IGNORE "\n");
     if (!buf_ok(&text))
         return -ENOMEM;
-    int r = write_new(dir, beside, buf_view(&text), st.st_mode & 0777);
-    if (r == 0 && renameat(dir, beside, dir, ".gitignore") < 0) {
-        r = -errno;
-        (void)unlinkat(dir, beside, 0);
-    }
+    int r = file_replace(dir, ".gitignore", beside, buf_view(&text), st.st_mode & 0777);
     *added = r == 0;
     return r;
 }
@@ -115,7 +96,7 @@ static int put_policy(int at, const char *path, struct str text, bool force, str
                            "'%s/" PROJECT_FILE "' exists; --force moves it to a backup and writes a new one", path);
         return -EEXIST;
     }
-    int r = write_new(at, BESIDE, text, 0644);
+    int r = file_make(at, BESIDE, text, umask_leaves(0644));
     if (r < 0)
         return project_fail(why, room, -r, "cannot write '%s/" PROJECT_FILE "'", path);
     if (there && (r = back_up(at, NAME, done->moved)) < 0)
@@ -138,7 +119,7 @@ static int put_dockerfile(int dir, int at, const char *path, bool force, struct 
     bool there = fstatat(at, DOCKERFILE, &st, AT_SYMLINK_NOFOLLOW) == 0;
     if ((there && !force) || fstatat(dir, PROJECT_SEED "/Dockerfile", &st, AT_SYMLINK_NOFOLLOW) == 0)
         return 0;
-    int r = write_new(at, BESIDE_IMAGE, str_of(project_dockerfile), 0644);
+    int r = file_make(at, BESIDE_IMAGE, str_of(project_dockerfile), umask_leaves(0644));
     if (r == 0 && there)
         r = back_up(at, DOCKERFILE, done->moved_image);
     if (r == 0)

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/sha256.h"
 #include "run/world.h"
 #include "sys/file.h"
 
@@ -111,7 +112,7 @@ int caches_secret(const char *state, const char *workspace, char name[sizeof SEC
         return no;
     memcpy(text, number, sizeof number);
     memcpy(text + sizeof number, workspace, n);
-    content_hash((struct str){text, sizeof number + n}, sum);
+    sha256_hex((struct str){text, sizeof number + n}, sum);
     snprintf(name, sizeof SECRET_CACHES + CACHES_HASH, SECRET_CACHES "%.*s", CACHES_HASH, sum);
     return 0;
 }
@@ -124,7 +125,7 @@ const char *caches_gone(int dir, const char *hash, char text[CACHES_NOTE_MAX])
     ssize_t n = fd < 0 ? -1 : read(fd, text, (size_t)2 * PATH_MAX);
     text[n > 0 ? n : 0] = text[n > 0 ? n + 1 : 1] = 0;
     const char *mount = text + strlen(text) + 1;
-    content_hash(str_of(text), sum);
+    sha256_hex(str_of(text), sum);
     if (text[0] != '/' || strncmp(sum, hash, CACHES_HASH) != 0 || mount[0] != '/')
         return NULL;
     int no = sys_stat_at(AT_FDCWD, text, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);

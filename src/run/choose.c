@@ -91,7 +91,7 @@ static int options_fit(const struct pinfold_policy *p, const struct engine *engi
 }
 
 /* In a box: what its guard enforces, which is asked to guard names at the top of this workspace as well. */
-static void look_at_host(const struct policy *p, struct prepared *n)
+static void look_at_outer_box(const struct policy *p, struct prepared *n)
 {
     char real[PATH_MAX];
     if (p->guard != GUARD_OFF && p->workspace && realpath(p->workspace, real))
@@ -119,7 +119,7 @@ static int prepare_for(const struct pinfold_policy *p, const struct engine *engi
     n->facts.pins = p->pins;
     n->facts.nested = nested_in_box();
     if (n->facts.nested)
-        look_at_host(p->policy, n);
+        look_at_outer_box(p->policy, n);
     int r = options_fit(p, engine, e);
     if (r == 0)
         r = engine->probe(&n->facts, n->mem, thorough, e);

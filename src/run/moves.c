@@ -21,6 +21,7 @@
 #include "protocol/control.h"
 #include "protocol/moves.h"
 #include "sys/fd.h"
+#include "user/replace.h"
 
 /* In the child. Nothing of the caller's goes along but its directory and environment. `given`: what becomes 3 and so on, or -1. */
 static _Noreturn void execute(const int given[3], const char *cwd, char **argv)
@@ -115,12 +116,9 @@ static int note_words(const struct layer *l, const char *const *words, struct er
     auto_buf struct buf text = BUF(LAYER_VERIFY_MAX);
     for (size_t i = 0; words[i]; i++)
         buf_str(&text, (struct str){words[i], strlen(words[i]) + 1});
-    (void)unlinkat(l->dir, LAYER_VERIFY ".new", 0);
-    auto_fd int fd = openat(l->dir, LAYER_VERIFY ".new", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    const int no = !buf_ok(&text) ? ENOMEM : fd < 0 ? errno : -fd_write_all(fd, text.p, text.n);
-    if (no == 0 && renameat(l->dir, LAYER_VERIFY ".new", l->dir, LAYER_VERIFY) == 0)
-        return 0;
-    return err_sys(e, ERR_SYSTEM, no ? no : errno, "git.verify: layer %s: cannot write '" LAYER_VERIFY "'", l->id);
+    const int no =
+        buf_ok(&text) ? file_replace(l->dir, LAYER_VERIFY, LAYER_VERIFY ".new", buf_view(&text), 0600) : -ENOMEM;
+    return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "git.verify: layer %s: cannot write '" LAYER_VERIFY "'", l->id) : 0;
 }
 
 int moves_begin(const struct pinfold_policy *p, const struct plan *plan, const struct layer *layer,

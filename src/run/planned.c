@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/sha256.h"
 
 #include "survey/written.h"
 #include "supervisor/audit.h"
@@ -86,7 +87,7 @@ void planned_end(struct private_dirs *dirs)
 static void guess_slot(const struct pinfold_policy *p, char slots[PATH_MAX], struct private_dirs *dirs)
 {
     char sum[65];
-    content_hash(str_of(p->policy->workspace), sum);
+    sha256_hex(str_of(p->policy->workspace), sum);
     if (dirs->lock < 0 && snprintf(slots, PATH_MAX, "%s/caches/%.32s", p->layers.world.state, sum) < PATH_MAX)
         private_guess(dirs, slots);
 }

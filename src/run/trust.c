@@ -12,22 +12,24 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "base/sha256.h"
 #include "run/world.h"
 #include "policy/build.h"
+#include "user/replace.h"
 
 #define MAX_TRUST_TEXT (PATH_MAX + 128)
 
 static const char *record_path(struct arena *mem, const char *state, const char *path)
 {
     char name[65];
-    content_hash(str_of(path), name);
+    sha256_hex(str_of(path), name);
     return arena_printf(mem, "%s/trust/%s", state, name);
 }
 
 static const char *trust_text(struct arena *mem, const char *path, struct str content)
 {
     char sum[65];
-    content_hash(content, sum);
+    sha256_hex(content, sum);
     return arena_printf(mem, "v1 %s\n%s\n", sum, path);
 }
 
@@ -44,25 +46,14 @@ bool trust_given(struct arena *mem, const char *state, const char *path, struct 
 
 #define TRUST_PLACE "what is trusted is recorded there: set HOME or XDG_STATE_HOME to a directory of yours"
 
-/* Written beside and renamed, so that a reader sees the whole record or none. */
 static int write_trust(const char *path, const char *text, struct err *e)
 {
     char beside[PATH_MAX];
-    size_t n = strlen(text);
-
     if ((size_t)snprintf(beside, sizeof beside, "%s.%d", path, (int)getpid()) >= sizeof beside)
         return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "cannot write '%s'", path);
-    auto_fd int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return err_hint(e, err_sys(e, ERR_SYSTEM, errno, "cannot write '%s'", path), "%s", TRUST_PLACE);
-    ssize_t wrote = write(fd, text, n);
-    int no = wrote < 0 ? errno : (size_t)wrote != n ? ENOSPC : fsync(fd) < 0 ? errno : 0;
-    if (no == 0 && rename(beside, path) < 0)
-        no = errno;
-    if (no) {
-        (void)unlink(beside);
-        return err_sys(e, ERR_SYSTEM, no, "cannot write '%s'", path);
-    }
+    const int no = file_replace(AT_FDCWD, path, beside, str_of(text), 0600);
+    if (no < 0)
+        return err_hint(e, err_sys(e, ERR_SYSTEM, -no, "cannot write '%s'", path), "%s", TRUST_PLACE);
     return 0;
 }
 

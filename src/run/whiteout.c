@@ -39,7 +39,7 @@ static int make_opaque(int dir)
 }
 
 /* A whiteout is a character device 0/0; since Linux 5.8 making one needs no capability. */
-static int make_last_name(int dir, const char *name, bool opaque)
+static int put_whiteout(int dir, const char *name, bool opaque)
 {
     if (mknodat(dir, name, S_IFCHR, 0) < 0 && errno != EEXIST)
         return -errno;
@@ -79,7 +79,7 @@ static int below_layer(int layer, const char *rest, bool opaque)
         memcpy(name, rest, n);
         name[n] = 0;
         if (!rest[n])
-            return make_last_name(fd, name, opaque);
+            return put_whiteout(fd, name, opaque);
         if (mkdirat(fd, name, 0700) < 0 && errno != EEXIST)
             return -errno;
         int next = open_layer(fd, name);

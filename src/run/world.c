@@ -6,7 +6,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -270,6 +269,20 @@ static int open_no_links(const char *path)
     return fd < 0 ? -errno : fd;
 }
 
+/* Of one that tells no size, as some file systems' do, for instance /proc's. */
+static int read_unsized(struct arena *mem, int fd, const char *path, size_t max, struct str *ret, struct err *e)
+{
+    auto_buf struct buf bytes = BUF(max);
+    const int no = fd_read_all(fd, &bytes);
+    if (no == -EFBIG)
+        return err_say(e, ERR_POLICY, "'%s' is larger than %zu bytes", path, max);
+    const char *text = no < 0 ? NULL : arena_str(mem, buf_view(&bytes));
+    if (!text)
+        return err_sys(e, no < 0 ? ERR_POLICY : ERR_SYSTEM, no < 0 ? -no : ENOMEM, "cannot read '%s'", path);
+    *ret = (struct str){text, bytes.n};
+    return 0;
+}
+
 /* The whole of the open file that messages call `path`. */
 static int read_open(struct arena *mem, int fd, const char *path, size_t max, enum file_trust trust, struct str *ret,
                      struct err *e)
@@ -283,7 +296,9 @@ static int read_open(struct arena *mem, int fd, const char *path, size_t max, en
     int r = judge_owner(path, fd, &st, trust, e);
     if (r < 0)
         return r;
-    size_t room = st.st_size > 0 ? (size_t)st.st_size : 4096, n = 0;
+    if (st.st_size == 0)
+        return read_unsized(mem, fd, path, max, ret, e);
+    size_t room = (size_t)st.st_size, n = 0;
     if ((uint64_t)st.st_size > max)
         return err_say(e, ERR_POLICY, "'%s' is larger than %zu bytes", path, max);
     char *text = arena_zero(mem, room + 1);
@@ -341,22 +356,6 @@ int read_named(struct arena *mem, const char *state, const char *what, const cha
     if (fd < 0)
         return err_sys(e, ERR_POLICY, errno, "cannot open '%s'", path);
     return read_open(mem, fd, path, max, trust, ret, e);
-}
-
-void content_hash(struct str s, char ret[65])
-{
-    static const char digits[] = "0123456789abcdef";
-    uint8_t sum[SHA256_DIGEST_LENGTH];
-    SHA2_CTX state;
-
-    SHA256Init(&state);
-    SHA256Update(&state, (const uint8_t *)s.p, s.n);
-    SHA256Final(sum, &state);
-    for (unsigned i = 0; i < sizeof sum; i++) {
-        ret[2 * i] = digits[sum[i] >> 4];
-        ret[2 * i + 1] = digits[sum[i] & 15];
-    }
-    ret[64] = 0;
 }
 
 int make_private_directories(const char *path, struct err *e)

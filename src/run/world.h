@@ -46,7 +46,5 @@ int read_whole(struct arena *mem, const char *path, size_t max, enum file_trust 
 /* The same for a file named by a flag, without crossing a link that a box may have created. */
 int read_named(struct arena *mem, const char *state, const char *what, const char *path, size_t max,
                enum file_trust trust, struct str *ret, struct err *e);
-/* SHA-256 of `s` as 64 hexadecimal digits and NUL. */
-void content_hash(struct str s, char ret[65]);
 /* mkdir -p with mode 0700; 0 or -errno with a message. */
 int make_private_directories(const char *path, struct err *e);

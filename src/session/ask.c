@@ -13,20 +13,9 @@
 
 #include "base/fd.h"
 #include "pinfold.h"
+#include "supervisor/run.h"
 #include "sys/fd.h"
 #include "protocol/job.h"
-
-static int in_file(struct str s)
-{
-    auto_fd int fd = (int)sys_call(SYS_memfd_create, "pinfold", MFD_CLOEXEC, 0, 0, 0, 0);
-    for (size_t at = 0; fd >= 0 && at < s.n;) {
-        ssize_t n = pwrite(fd, s.p + at, s.n - at, (off_t)at);
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        at += n > 0 ? (size_t)n : 0;
-    }
-    return fd < 0 ? fd : take_fd(&fd);
-}
 
 int ask_send(int fd, struct keep_request q, struct str payload, const int *fds, unsigned n_fds, struct err *e)
 {
@@ -39,7 +28,7 @@ int ask_send(int fd, struct keep_request q, struct str payload, const int *fds, 
     q.magic = KEEP_MAGIC;
     q.bytes = (uint32_t)payload.n;
     q.apart = payload.n > KEEP_MESSAGE - sizeof q;
-    auto_fd int file = q.apart ? in_file(payload) : -1;
+    auto_fd int file = q.apart ? bytes_in_memory(payload) : -1;
     if (q.apart && file < 0)
         return err_sys(e, ERR_SYSTEM, -file, "cannot send a request to the session");
     if (q.apart)

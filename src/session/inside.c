@@ -64,7 +64,7 @@ static bool says_path(const struct pinfold_exec_options *o)
     return found;
 }
 
-static const char *moved_inside(const struct path_table *t, const char *value, struct arena *mem)
+static const char *value_inside(const struct path_table *t, const char *value, struct arena *mem)
 {
     auto_buf struct buf out = BUF(MAX_TABLE);
     if (!paths_enter(t, str_of(value), &out))
@@ -94,14 +94,14 @@ int inside_options(const struct pinfold_session *s, struct pinfold_exec_options 
     bool whole = env != NULL;
     for (size_t i = 0; whole && i < n; i++) {
         const char *equals = strchr(o->env[i], '=');
-        const char *value = equals ? moved_inside(&t, equals + 1, mem) : NULL;
+        const char *value = equals ? value_inside(&t, equals + 1, mem) : NULL;
         env[i] = !equals || value == equals + 1 ? o->env[i]
                  : value ? arena_printf(mem, "%.*s=%s", (int)(equals - o->env[i]), o->env[i], value)
                          : NULL;
         whole = env[i] != NULL;
     }
     if (whole && o->cwd)
-        whole = (o->cwd = moved_inside(&t, o->cwd, mem)) != NULL;
+        whole = (o->cwd = value_inside(&t, o->cwd, mem)) != NULL;
     if (whole && o->env)
         o->env = env;
     return whole ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read the command");

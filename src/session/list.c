@@ -1,6 +1,6 @@
 /*
  * Lists sessions: what their records say, and what their daemons answer now. One that does not answer is listed all
- * the same, with null for what only it knows.
+ * the same, with null for what only it knows. Prints the log, which names sessions.
  */
 #include "session/session.h"
 
@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "run/asked/last.h"
 #include "run/report.h"
 #include "session/said.h"
 #include "backends/engine.h"
@@ -186,12 +187,10 @@ static void list_unrecorded(const char *run, const char *scope, struct json *j)
     free(names);
 }
 
-static int list_all(struct arena *mem, const char *scope, struct json *j, struct err *e)
+/* Calls `take` for each session that has a record below `state`. */
+static void each_recorded(const char *state, void (*take)(void *, const struct session_place *, const struct record *),
+                          void *ctx)
 {
-    const char *run, *state;
-    int r = place_roots(mem, &run, &state, e);
-    if (r < 0)
-        return r;
     struct dirent **names = NULL;
     int n = scandir(state, &names, NULL, alphasort);
     for (int i = 0; i < n; i++) {
@@ -200,13 +199,88 @@ static int list_all(struct arena *mem, const char *scope, struct json *j, struct
         struct record record;
         struct err ignored = {0};
         if (one && place_is_hash(names[i]->d_name) && place_of_hash(names[i]->d_name, one, &p, &ignored) == 0 &&
-            record_read(&p, one, &record, &ignored) == 0 && (!scope || same(scope, record.scope)))
-            put_session(j, &p, &record, false);
+            record_read(&p, one, &record, &ignored) == 0)
+            take(ctx, &p, &record);
         free(names[i]);
     }
     free(names);
+}
+
+struct session_listing {
+    const char *scope; /* NULL: any */
+    struct json *j;
+};
+
+static void put_of_scope(void *ctx, const struct session_place *p, const struct record *r)
+{
+    const struct session_listing *l = ctx;
+    if (!l->scope || same(l->scope, r->scope))
+        put_session(l->j, p, r, false);
+}
+
+static int list_all(struct arena *mem, const char *scope, struct json *j, struct err *e)
+{
+    const char *run, *state;
+    int r = place_roots(mem, &run, &state, e);
+    if (r < 0)
+        return r;
+    each_recorded(state, put_of_scope, &(struct session_listing){scope, j});
     list_unrecorded(run, scope, j);
     return 0;
+}
+
+struct name_search {
+    const char *name;
+    bool found;
+};
+
+static void compare_name(void *ctx, const struct session_place *p, const struct record *r)
+{
+    struct name_search *s = ctx;
+    (void)p;
+    s->found |= same(s->name, r->name);
+}
+
+/* Whether there is one of that name, of whatever scope, running or not; true where that cannot be known. */
+static bool is_known_session(const char *name, struct arena *mem)
+{
+    struct session_place p;
+    struct err ignored = {0};
+    struct name_search s = {.name = name};
+    const char *run, *state;
+    if (place_roots(mem, &run, &state, &ignored) < 0)
+        return true; /* it cannot be known */
+    each_recorded(state, compare_name, &s);
+    return s.found || (place_named(name, NULL, mem, &p, &ignored) == 0 && session_unrecorded(&p) > 0);
+}
+
+/* One without refusals has no event in the log; one that is gone may have some. */
+int pinfold_log_select(const struct pinfold_log_options *options, struct pinfold_error *error)
+{
+    auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
+    struct pinfold_log_options o;
+    struct err e = {0};
+    bool named = true;
+    int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
+    if (r == 0)
+        r = logged_print(&o, &named, &e);
+    if (r == 0 && o.session && !named && mem && !is_known_session(o.session, mem)) {
+        const struct session_place asked = {.name = o.session};
+        char name[80];
+        (void)err_say(&e, ERR_POLICY,
+                      "there is no session '%s', and the log has nothing of one; list sessions with: pinfold session "
+                      "list",
+                      session_shown(&asked, name));
+        r = -ENOENT;
+    }
+    return tell(error, &e, r);
+}
+
+int pinfold_log(int fd, int follow, struct pinfold_error *error)
+{
+    return pinfold_log_select(
+        &(const struct pinfold_log_options){.size = sizeof(struct pinfold_log_options), .fd = fd, .follow = follow},
+        error);
 }
 
 int pinfold_session_list_report(const struct pinfold_session_options *options, struct pinfold_report **ret,

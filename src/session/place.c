@@ -19,6 +19,7 @@
 #include "sys/remove.h"
 #include "base/fd.h"
 #include "base/buf.h"
+#include "base/sha256.h"
 #include "survey/runtime_dir.h"
 #include "sessiond/sessiond.h"
 #include "run/nested.h"
@@ -79,7 +80,7 @@ int place_named(const char *name, const char *scope, struct arena *mem, struct s
     memcpy(both, state, n_state + 1);
     memcpy(both + n_state + 1, scope ? scope : "", n_scope + 1);
     memcpy(both + n_state + 1 + n_scope + 1, name, n);
-    content_hash((struct str){both, n_state + n_scope + n + 2}, hash);
+    sha256_hex((struct str){both, n_state + n_scope + n + 2}, hash);
     hash[PLACE_HASH - 1] = 0;
     ret->name = arena_text(mem, name);
     ret->scope = arena_text(mem, scope ? scope : "");

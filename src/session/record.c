@@ -19,6 +19,7 @@
 #include "survey/owner.h"
 #include "run/world.h"
 #include "session/replaced.h"
+#include "user/replace.h"
 
 #define MAX_RECORD (1u << 20)
 
@@ -239,12 +240,7 @@ int record_write(const struct session_place *p, const struct record *r, struct e
     snprintf(path, sizeof path, "%s/record", p->state);
     snprintf(fresh, sizeof fresh, "%s/record.%d", p->state, (int)getpid());
     print_record(r, &out);
-    auto_fd int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int no = fd < 0 ? -errno : buf_ok(&out) ? fd_write_all(fd, out.p, out.n) : -ENOMEM;
-    if (no == 0 && rename(fresh, path) < 0)
-        no = -errno;
-    if (no < 0)
-        (void)unlink(fresh);
+    const int no = buf_ok(&out) ? file_replace(AT_FDCWD, path, fresh, buf_view(&out), 0600) : -ENOMEM;
     return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "cannot write the session's record '%s'", path) : 0;
 }
 

@@ -36,18 +36,6 @@ void answer_refused(int to, const struct err *e, int r)
         (void)send(to, &m, sizeof m.f + n, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static int in_file(const char *bytes, size_t n)
-{
-    auto_fd int fd = (int)sys_call(SYS_memfd_create, "pinfold", MFD_CLOEXEC, 0, 0, 0, 0);
-    for (size_t at = 0; fd >= 0 && at < n;) {
-        ssize_t k = pwrite(fd, bytes + at, n - at, (off_t)at);
-        if (k < 0 && errno != EINTR)
-            return -errno;
-        at += k > 0 ? (size_t)k : 0;
-    }
-    return fd < 0 ? fd : take_fd(&fd);
-}
-
 void answer_bytes(int to, const char *bytes, size_t n, uint32_t c, uint64_t a, uint64_t b)
 {
     struct frame f = {.kind = FRAME_ANSWER, .a = (uint32_t)n, .c = c, .utime_us = a, .stime_us = b};
@@ -57,7 +45,7 @@ void answer_bytes(int to, const char *bytes, size_t n, uint32_t c, uint64_t a, u
         (void)sendmsg(to, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
         return;
     }
-    auto_fd int fd = in_file(bytes, n);
+    auto_fd int fd = bytes_in_memory((struct str){bytes, n});
     f.b = 1;
     if (fd >= 0)
         (void)sys_send_fd(to, &f, sizeof f, fd, MSG_DONTWAIT);

@@ -7,52 +7,44 @@
 #include <stdio.h>
 #include <unistd.h>
 #include "base/json.h"
+#include "match/proctext.h"
 #include "sessiond/parts.h"
+#include "sys/fd.h"
 
 enum { MAX_SHOWN = 32, MAX_LOOKED = 256, MAX_WORDS = 200 };
 
-static ssize_t read_text(const char *path, char *text, size_t room)
-{
-    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, room - 1);
-    text[n > 0 ? n : 0] = 0;
-    return n;
-}
-
-static ssize_t read_of(int pid, const char *name, char *text, size_t room)
+static long read_of(int pid, const char *name, char *text, size_t room)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
-    return read_text(path, text, room);
+    return sys_read_text(AT_FDCWD, path, text, room);
 }
 
 /* Whether it is one of ours, and how long it has run: fields 2 and 22 of proc_pid_stat(5). */
 static bool stat_of(int pid, bool *ret_own, double *ret_seconds)
 {
     char text[1024], up[64];
-    if (read_of(pid, "stat", text, sizeof text) <= 0 || read_text("/proc/uptime", up, sizeof up) <= 0)
+    if (read_of(pid, "stat", text, sizeof text) <= 0 || sys_read_text(AT_FDCWD, "/proc/uptime", up, sizeof up) <= 0)
         return false;
     const char *name = strchr(text, '('), *rest = strrchr(text, ')');
     if (!name || !rest || rest[1] != ' ' || rest[2] == 'Z')
         return false;
     *ret_own = strncmp(name, "(pinfold", 8) == 0;
-    for (int field = 2; rest && field < 22; field++)
-        rest = strchr(rest + 1, ' ');
     /* Not by strtod(3), which takes an eighth of a small stack (ulimit -s 64). */
     char *end;
     const double whole = (double)strtoull(up, &end, 10),
                  since = whole + (*end == '.' ? (double)strtoull(end + 1, NULL, 10) / 100 : 0);
-    *ret_seconds = rest ? since - (double)strtoull(rest + 1, NULL, 10) / (double)sysconf(_SC_CLK_TCK) : 0;
+    *ret_seconds = since - (double)proc_began(text) / (double)sysconf(_SC_CLK_TCK);
     return true;
 }
 
 static void put_one(struct json *j, int pid, double seconds)
 {
     char words[MAX_WORDS + 1];
-    ssize_t n = read_of(pid, "cmdline", words, sizeof words);
+    long n = read_of(pid, "cmdline", words, sizeof words);
     while (n > 0 && !words[n - 1])
         n--;
-    for (ssize_t i = 0; i < n; i++) {
+    for (long i = 0; i < n; i++) {
         if (!words[i])
             words[i] = ' ';
     }

@@ -101,18 +101,6 @@ static int code_no(int code)
 
 /* ---- the pipe ---- */
 
-static int put_bytes(int fd, const void *bytes, size_t n)
-{
-    for (const char *at = bytes; n;) {
-        long wrote = sys_write(fd, at, n);
-        if (wrote <= 0)
-            return wrote < 0 ? (int)wrote : -EIO;
-        at += wrote;
-        n -= (size_t)wrote;
-    }
-    return 0;
-}
-
 static int get_bytes(int fd, void *bytes, size_t n)
 {
     for (char *at = bytes; n;) {
@@ -129,20 +117,20 @@ static int get_bytes(int fd, void *bytes, size_t n)
 static int put_row(int fd, unsigned char kind, sqlite3_stmt *row)
 {
     const unsigned char head[2] = {kind, (unsigned char)sqlite3_column_count(row)};
-    int no = put_bytes(fd, head, sizeof head);
+    int no = sys_write_all(fd, head, sizeof head);
     for (int i = 0; no == 0 && i < head[1]; i++) {
         const unsigned char type = (unsigned char)sqlite3_column_type(row, i);
         const int64_t number = sqlite3_column_int64(row, i);
-        no = put_bytes(fd, &type, 1);
+        no = sys_write_all(fd, &type, 1);
         if (no == 0 && type == SQLITE_INTEGER)
-            no = put_bytes(fd, &number, sizeof number);
+            no = sys_write_all(fd, &number, sizeof number);
         if (no < 0 || type != SQLITE_TEXT)
             continue;
         const char *text = (const char *)sqlite3_column_text(row, i);
         const uint32_t n = (uint32_t)sqlite3_column_bytes(row, i);
-        no = n > TEXT_MAX ? -EFBIG : put_bytes(fd, &n, sizeof n);
+        no = n > TEXT_MAX ? -EFBIG : sys_write_all(fd, &n, sizeof n);
         if (no == 0)
-            no = put_bytes(fd, text, n);
+            no = sys_write_all(fd, text, n);
     }
     return no;
 }
@@ -253,7 +241,7 @@ static int put_all(sqlite3 *db, void *ctx, struct err *e)
     for (unsigned char i = 0; no == 0 && i < TABLES; i++)
         no = put_table(db, c, i);
     (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
-    return no < 0 ? no : put_bytes(c->ask->stream, end, sizeof end);
+    return no < 0 ? no : sys_write_all(c->ask->stream, end, sizeof end);
 }
 
 int carry_read(const struct carry_ask *ask, struct err *e)

@@ -51,25 +51,14 @@ static int read_file(const char *path, struct arena *mem, const char **ret)
     if (S_ISDIR(s.st_mode))
         return -EISDIR;
     (void)fcntl(fd, F_SETFL, 0); /* a pipe's writer may be slow: /dev/fd/63 of a shell */
-    char *text = arena_zero(mem, TEXT_MAX + 1);
-    size_t n = 0;
-    while (text && n <= TEXT_MAX) {
-        ssize_t k = read(fd, text + n, TEXT_MAX + 1 - n);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k < 0)
-            return -errno;
-        if (k == 0)
-            break;
-        n += (size_t)k;
-    }
-    if (!text || n > TEXT_MAX)
-        return text ? -EFBIG : -ENOMEM;
-    text[n] = 0;
-    if (strlen(text) != n)
-        return -EILSEQ; /* a NUL */
-    *ret = text;
-    return 0;
+    auto_buf struct buf text = BUF(TEXT_MAX);
+    const int no = fd_read_all(fd, &text);
+    if (no < 0)
+        return no;
+    if (memchr(buf_cstr(&text), 0, text.n))
+        return -EILSEQ;
+    *ret = arena_str(mem, buf_view(&text));
+    return *ret ? 0 : -ENOMEM;
 }
 
 static bool parse(struct srt_settings *s, struct arena *mem)

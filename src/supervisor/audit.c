@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +21,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/sha256.h"
 #include "supervisor/run.h"
 #include "user/own_dirs.h"
 
@@ -184,17 +184,13 @@ static int fresh_file(struct audit_log *log)
 /* Of the sum before ("" for the first) and what the line has so far: 32 hexadecimal digits. */
 static void chain_sum(const char *before, struct str line, char ret[33])
 {
-    static const char digits[] = "0123456789abcdef";
-    uint8_t sum[SHA256_DIGEST_LENGTH];
+    char sum[65];
     SHA2_CTX c;
     SHA256Init(&c);
     SHA256Update(&c, (const uint8_t *)before, strlen(before));
     SHA256Update(&c, (const uint8_t *)line.p, line.n);
-    SHA256Final(sum, &c);
-    for (size_t i = 0; i < 16; i++) {
-        ret[2 * i] = digits[sum[i] >> 4];
-        ret[2 * i + 1] = digits[sum[i] & 15];
-    }
+    sha256_end(&c, sum);
+    memcpy(ret, sum, 32);
     ret[32] = 0;
 }
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/hex.h"
 #include "supervisor/audit.h"
 
 #define FIRST_BYTES 4096u /* of a file that identify it: the first line, which has the time and the run */
@@ -27,12 +28,6 @@ struct headed {
     char first[SUM_DIGITS / 2 + 1], sum[SUM_DIGITS + 1];
     uint64_t bytes;
 };
-
-static void digits_of(const uint8_t *digest, char *ret, size_t digits)
-{
-    for (size_t i = 0; i < digits / 2; i++)
-        snprintf(ret + 2 * i, 3, "%02x", digest[i]);
-}
 
 /* Sums the first `bytes` of the file; its first line identifies it. False: it is shorter, or cannot be read. */
 static bool sum_log(int fd, uint64_t bytes, struct headed *ret)
@@ -56,9 +51,9 @@ static bool sum_log(int fd, uint64_t bytes, struct headed *ret)
         done += (uint64_t)n;
     }
     SHA256Final(digest, &all);
-    digits_of(digest, ret->sum, SUM_DIGITS);
+    hex_digits(digest, SUM_DIGITS / 2, ret->sum);
     SHA256Final(digest, &first);
-    digits_of(digest, ret->first, SUM_DIGITS / 2);
+    hex_digits(digest, SUM_DIGITS / 4, ret->first);
     ret->bytes = bytes;
     return true;
 }

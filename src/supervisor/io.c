@@ -28,6 +28,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 #include "supervisor/parts.h"
+#include "sys/file.h"
+#include "sys/process.h"
 
 #define MEMORY_DEVICES 1          /* major of null, zero, full, random, urandom: admin-guide/devices.txt */
 #define NSFS           0x6e736673 /* linux/magic.h */
@@ -147,8 +149,20 @@ bool box_wants_tty(enum tty_mode tty, const int stdio[3], bool capture)
     return false;
 }
 
+int bytes_in_memory(struct str bytes)
+{
+    auto_fd int fd = sys_memory("pinfold");
+    for (size_t at = 0; fd >= 0 && at < bytes.n;) { /* by position: the reader's is that of the same description */
+        const long n = sys_pwrite(fd, bytes.p + at, bytes.n - at, at);
+        if (n < 0 && n != -EINTR)
+            return (int)n;
+        at += n > 0 ? (size_t)n : 0;
+    }
+    return take_fd(&fd);
+}
+
 /* Our numbers stay above 2, so that a caller's closed 0, 1 or 2 is not taken by one of them. */
-static int moved_above(int fd)
+static int above_standard(int fd)
 {
     if (fd < 0 || fd > 2)
         return fd;
@@ -162,8 +176,8 @@ static int make_pipe(int *ret_read, int *ret_write, int ours, struct err *e)
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot create a pipe for the box");
-    ends[0] = moved_above(ends[0]);
-    ends[1] = moved_above(ends[1]);
+    ends[0] = above_standard(ends[0]);
+    ends[1] = above_standard(ends[1]);
     if (ends[0] < 0 || ends[1] < 0) {
         int no = errno;
         (void)close_fd(ends[0]);
@@ -179,7 +193,7 @@ static int make_pipe(int *ret_read, int *ret_write, int ours, struct err *e)
 
 static int give_null(struct io *io, int i, int flags, struct err *e)
 {
-    int fd = moved_above(open("/dev/null", flags | O_CLOEXEC));
+    int fd = above_standard(open("/dev/null", flags | O_CLOEXEC));
     if (fd < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot open /dev/null as %s", fd_names[i]);
     io->give[i] = fd;
@@ -202,7 +216,7 @@ static int reopen(int fd, int mode, bool *ret_own)
 {
     char path[40];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    int mine = moved_above(open(path, mode | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    int mine = above_standard(open(path, mode | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     *ret_own = mine >= 0;
     return mine >= 0 ? mine : fd;
 }

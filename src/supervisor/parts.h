@@ -270,7 +270,8 @@ void watcher_end(struct limit_watcher *w);
 /* Calls `see` for each process of the box and its parent: parents first, and a process's children are looked for after
    the call. */
 void watcher_walk(const struct limit_watcher *w, void (*see)(void *ctx, int pid, int parent), void *ctx);
-ssize_t watcher_read(const char *path, char *text, size_t room); /* a file of /proc; -errno */
+/* Calls `take` for each child of each thread of `pid`; returns the number of its threads. */
+uint64_t watcher_children(int pid, void (*take)(void *ctx, int child), void *ctx);
 
 #define PACED_MAX 4096                                        /* processes that are stopped at one time */
 int pacer_start(struct limit_pacer *p, uint64_t thousandths); /* of a processor; -ENOMEM */

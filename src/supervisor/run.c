@@ -12,7 +12,9 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/hex.h"
 #include "supervisor/network/live.h"
+#include "sys/fd.h"
 #include "user/umask.h"
 
 #define LASTING_US    1000000u /* from when on a command is no short one, however slow its start was */
@@ -26,9 +28,7 @@ static uint32_t umask_now(bool foreground)
         return asked;
     if (!foreground) {
         char text[512];
-        auto_fd int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-        text[n < 0 ? 0 : n] = 0;
+        (void)sys_read_text(AT_FDCWD, "/proc/self/status", text, sizeof text);
         const char *p = strstr(text, "\nUmask:\t");
         if (p)
             return (uint32_t)(strtoul(p + 8, NULL, 8) & 0777);
@@ -47,8 +47,7 @@ static void new_id(char ret[17])
         now ^= (uint64_t)getpid() << 44;
         memcpy(random, &now, sizeof random);
     }
-    for (int i = 0; i < 8; i++)
-        snprintf(ret + (size_t)i * 2, 3, "%02x", random[i]);
+    hex_digits(random, sizeof random, ret);
 }
 
 /* Every box begins here: the engine's start, in the group that its limits have. */

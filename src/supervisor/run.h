@@ -369,3 +369,5 @@ void box_reraise(const struct box_result *r);
  * know. `stdio` as in struct box_command.
  */
 bool box_wants_tty(enum tty_mode tty, const int stdio[3], bool capture);
+/* A file in memory that has these bytes, for what is too large for a message; whoever gets it reads from the beginning. Or -errno. */
+int bytes_in_memory(struct str bytes);

@@ -276,7 +276,7 @@ void cgroup_find(struct cgroup_place *ret)
     explain_place(ret, v2);
 }
 
-static void lacks_limit(struct facts *f, enum feature what, const char *why, const char *remedy)
+static void note_lack(struct facts *f, enum feature what, const char *why, const char *remedy)
 {
     f->can &= ~((features)1 << what);
     f->why_not[what] = why;
@@ -299,12 +299,12 @@ void cgroup_probe(struct facts *f, bool asked, struct arena *mem)
     f->cgroup = at.kind;
     f->can |= F(CGROUP_LIMITS) | F(LIMIT_MEMORY) | F(LIMIT_CPU) | F(LIMIT_PROCESSES) | F(LIMIT_DISK);
     if ((at.controllers & NEEDED_FOR_EXACT) != NEEDED_FOR_EXACT)
-        lacks_limit(f, FEATURE_CGROUP_LIMITS, why, remedy);
+        note_lack(f, FEATURE_CGROUP_LIMITS, why, remedy);
     f->cpu_by_group = at.controllers & (1u << CGROUP_CPU);
     if (!proc && !f->cpu_by_group)
-        lacks_limit(f, FEATURE_LIMIT_CPU, unseen, remedy);
+        note_lack(f, FEATURE_LIMIT_CPU, unseen, remedy);
     if (!proc && !(at.controllers & (1u << CGROUP_MEMORY)))
-        lacks_limit(f, FEATURE_LIMIT_MEMORY, unseen, remedy);
+        note_lack(f, FEATURE_LIMIT_MEMORY, unseen, remedy);
     if (!proc && !(at.controllers & (1u << CGROUP_PIDS)))
-        lacks_limit(f, FEATURE_LIMIT_PROCESSES, unseen, remedy);
+        note_lack(f, FEATURE_LIMIT_PROCESSES, unseen, remedy);
 }

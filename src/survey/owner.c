@@ -16,7 +16,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hex.h"
 #include "base/str.h"
+#include "match/proctext.h"
+#include "sys/fd.h"
 
 static void first_line(const char *path, char *ret, size_t room)
 {
@@ -58,8 +61,7 @@ static void make_id(const char *state, const char *path)
     int n = snprintf(beside, sizeof beside, "%s/instance.%d", state, (int)getpid());
     if (n >= (int)sizeof beside || getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return;
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    hex_digits(bytes, sizeof bytes, text);
     if (mkdir(state, 0700) < 0 && errno != EEXIST)
         return;
     auto_fd int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -109,6 +111,7 @@ bool maker_is_gone(const char *boot, const char *process)
     return !process_lives(pid, start);
 }
 
+/* What is behind the name. */
 static char *own_stat(int pid, char *text, size_t room)
 {
     char path[40];
@@ -116,30 +119,22 @@ static char *own_stat(int pid, char *text, size_t room)
         snprintf(path, sizeof path, "/proc/%d/stat", pid);
     else
         snprintf(path, sizeof path, "/proc/self/stat");
-    auto_fd int fd = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC); /* musl's open() has another call for O_CLOEXEC */
-    ssize_t n = fd < 0 ? 0 : read(fd, text, room - 1);
-    text[n > 0 ? n : 0] = 0;
-    return strrchr(text, ')'); /* the name before may contain anything */
-}
-
-static unsigned long long start_time(const char *p)
-{
-    for (int field = 2; p && field < 22; field++)
-        p = strchr(p + 1, ' ');
-    return p ? strtoull(p + 1, NULL, 10) : 0;
+    (void)sys_read_text(AT_FDCWD, path, text, room);
+    return strrchr(text, ')');
 }
 
 unsigned long long process_start_time(int pid)
 {
     char text[1024];
-    return start_time(own_stat(pid, text, sizeof text));
+    (void)own_stat(pid, text, sizeof text);
+    return proc_began(text);
 }
 
 bool process_lives(int pid, unsigned long long start)
 {
     char text[1024];
     const char *p = own_stat(pid, text, sizeof text);
-    return p && p[1] == ' ' && p[2] != 'Z' && p[2] != 'X' && start_time(p) == start;
+    return p && p[1] == ' ' && p[2] != 'Z' && p[2] != 'X' && proc_began(text) == start;
 }
 
 bool process_is_stopped(int pid)

@@ -60,7 +60,7 @@ static int find_planted(struct surveyor *s, struct facts *f, const char *asked, 
     return 0;
 }
 
-static bool is_asked_here(const struct policy *p, uint32_t origin)
+static bool is_persons_rule(const struct policy *p, uint32_t origin)
 {
     return origin < p->n_origins && p->origins[origin].layer != LAYER_BUILTIN;
 }
@@ -69,7 +69,7 @@ static int refuse_planted(const struct policy *p, const struct facts *f, const c
                           const char *asked, const struct survey_node *link, struct err *e)
 {
     char said[300], place[256];
-    if (is_asked_here(p, origin) && p->origins[origin].layer == LAYER_FLAGS && !p->origins[origin].line)
+    if (is_persons_rule(p, origin) && p->origins[origin].layer == LAYER_FLAGS && !p->origins[origin].line)
         return written_refuse(p->origins[origin].file, asked, link->real, facts_path(f, asked)->real, e);
     snprintf(said, sizeof said, "%s (%s)", what, policy_origin(p, origin, place, sizeof place));
     return written_refuse(said, asked, link->real, facts_path(f, asked)->real, e);
@@ -90,7 +90,7 @@ static int judge_rule(struct surveyor *s, const struct policy *p, struct facts *
     static const char *const names[] = {
         [PATH_HIDE] = "hide", [PATH_RO] = "ro", [PATH_RW] = "rw", [PATH_PROTECT] = "protect", [PATH_CACHE] = "cache"};
     const struct survey_node *link;
-    bool hides = rule->access == PATH_HIDE || rule->access == PATH_PROTECT, said = is_asked_here(p, rule->origin);
+    bool hides = rule->access == PATH_HIDE || rule->access == PATH_PROTECT, said = is_persons_rule(p, rule->origin);
     /* What a profile hides stays hidden under all its names; what it makes accessible is left out
        (plan/places/collect.c). */
     if ((rule->any_depth && !rule->below) || (hides && !said))

@@ -38,7 +38,7 @@ static void path_entry(char to[ROOM], const char *memory, const char *path)
     snprintf(to, ROOM, "%s/p-%016llx%016llx", memory, (unsigned long long)h[0], (unsigned long long)h[1]);
 }
 
-static bool reads_as(const char *entry, const char *text)
+static bool entry_is(const char *entry, const char *text)
 {
     char there[PATH_MAX];
     long n = sys_readlinkat(AT_FDCWD, entry, there, sizeof there);
@@ -50,7 +50,7 @@ static int set_entry(const char *entry, const char *text)
 {
     char fresh[ROOM + 16];
     int no = sys_symlinkat(text, AT_FDCWD, entry);
-    if (no != -EEXIST || reads_as(entry, text))
+    if (no != -EEXIST || entry_is(entry, text))
         return no == -EEXIST ? 0 : no;
     snprintf(fresh, sizeof fresh, "%s.%ld", entry, (long)getpid());
     no = sys_symlinkat(text, AT_FDCWD, fresh);
@@ -69,7 +69,7 @@ int written_remember(const char *memory, const char *real, const struct written_
     if (!memory || strlen(memory) >= PATH_MAX || !real[1])
         return 0;
     object_entry(object, memory, id);
-    if (reads_as(object, real))
+    if (entry_is(object, real))
         return 0;
     path_entry(path, memory, real);
     int no = set_entry(path, real);

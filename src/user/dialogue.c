@@ -92,7 +92,7 @@ static void show_text(const struct dialogue *d, const char *text)
         (void)!write(d->fd, text, strlen(text));
 }
 
-static const char *end_line(const struct dialogue *d)
+static const char *line_ending(const struct dialogue *d)
 {
     return d->raw ? "\r\n" : "\n";
 }
@@ -107,9 +107,9 @@ bool dialogue_begin(struct dialogue *d, const char *text, uint64_t now)
     d->n = 0;
     d->opens_at = now + OPENS_AFTER_US;
     show_text(d, TERMINAL_CLEAN);
-    show_text(d, end_line(d));
+    show_text(d, line_ending(d));
     show_text(d, text);
-    show_text(d, end_line(d));
+    show_text(d, line_ending(d));
     return true;
 }
 
@@ -126,7 +126,7 @@ void dialogue_end(struct dialogue *d, const char *words)
 {
     if (words)
         show_text(d, words);
-    show_text(d, end_line(d));
+    show_text(d, line_ending(d));
     d->shown = d->open = false;
     d->n = 0;
     d->opens_at = 0;

@@ -24,3 +24,8 @@ bool umask_asked(uint32_t *ret)
         *ret = asked.mask;
     return asked.begun;
 }
+
+unsigned umask_leaves(unsigned mode)
+{
+    return mode & ~(asked.begun ? (unsigned)asked.mask & 077 : 077);
+}

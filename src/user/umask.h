@@ -10,3 +10,5 @@
 void umask_begin(void);
 /* The caller's, whole; false where umask_begin() was not called (in libpinfold). */
 bool umask_asked(uint32_t *ret);
+/* What it leaves of the rights of a new file that is not private. */
+unsigned umask_leaves(unsigned mode);

@@ -16,7 +16,7 @@ MAY = {
     "runtime": "protocol sys base",
     "pump": "protocol sys base",
     "judge": "git policy match protocol base",
-    "user": "base",
+    "user": "sys base",
     "layer": "user git match protocol sys base",
     "guard": "judge git policy match protocol runtime sys base",
     "survey": "git plan policy match protocol user sys base",
@@ -27,7 +27,7 @@ MAY = {
     "supervisor": "backends survey egress ssh gpg plan policy match protocol user sys base",
     "why": "judge git plan policy match protocol base",
     "agents": "policy match protocol user sys base",
-    "sessiond": "supervisor backends plan policy protocol sys base",
+    "sessiond": "supervisor backends plan policy match protocol sys base",
     "run": "agents layer why supervisor backends survey ssh gpg plan policy match protocol user sys base pinfold.h",
     "session": "run sessiond supervisor backends survey plan policy protocol user sys base pinfold.h",
     "doctor": "run why backends survey plan policy match protocol sys base pinfold.h",
@@ -38,9 +38,9 @@ MAY = {
     "bwrap": "sys base",
     "mcp": "match user sys base pinfold.h",
     "project": "git protocol user sys base pinfold.h",
-    "learn": "match base pinfold.h",
+    "learn": "match user base pinfold.h",
     "srt": "policy base pinfold.h",
-    "hook": "project match base pinfold.h",
+    "hook": "project match user base pinfold.h",
     "cli": "mcp/mcp.h client/entry.h hook/hook.h srt/srt.h project learn user/dialogue.h user/umask.h base pinfold.h",  # the first four: main() hands over to them
     "tools": "runtime policy match protocol sys base",  # run while pinfold is built, or part of builds for tests alone
 }

@@ -2,9 +2,12 @@
  * base/: slices, buffers with ceilings, arenas, errors, JSON. Each at its ceiling and one beyond.
  */
 #include "unit.h"
+#include <fcntl.h>
+#include <stdio.h>
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/fd.h"
 #include "base/hash.h"
 #include "base/json.h"
 
@@ -27,6 +30,35 @@ static void buffer_stops_at_its_ceiling_and_says_so(void **state)
     assert_false(buf_ok(&b));
     assert_string_equal(buf_cstr(&b), "0123456789");
     assert_null(buf_take(&b));
+}
+
+/* What fits exactly is read whole; one byte more is none of it, and neither is what cannot be read. */
+static void all_of_a_file_or_an_error(void **state)
+{
+    (void)state;
+    static char bytes[200000];
+    memset(bytes, 'x', sizeof bytes);
+    for (size_t n = 0; n <= sizeof bytes; n = n < 4096 ? 4096 : n < 16385 ? n + 12289 : n * 3) {
+        FILE *f = tmpfile();
+        assert_non_null(f);
+        assert_int_equal(fd_write_all(fileno(f), bytes, n), 0);
+        for (size_t less = 0; less <= (n > 0); less++) {
+            struct buf b = BUF(n - less);
+            assert_int_equal(lseek(fileno(f), 0, SEEK_SET), 0);
+            assert_int_equal(fd_read_all(fileno(f), &b), less ? -EFBIG : 0);
+            assert_true(buf_ok(&b) == !less);
+            assert_int_equal(b.n, n - less);
+            buf_free(&b);
+        }
+        char to[64];
+        assert_int_equal(lseek(fileno(f), 0, SEEK_SET), 0);
+        assert_int_equal(fd_read_exactly(fileno(f), to, sizeof to), n < sizeof to ? -ECONNRESET : 0);
+        (void)fclose(f);
+    }
+    auto_fd int directory = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct buf none = BUF(10);
+    assert_int_equal(fd_read_all(directory, &none), -EISDIR);
+    buf_free(&none);
 }
 
 static void buffer_formats(void **state)
@@ -405,6 +437,7 @@ int main(void)
         cmocka_unit_test(values_are_checked),
         cmocka_unit_test(distance_counts_edits_and_swaps),
         cmocka_unit_test(buffer_stops_at_its_ceiling_and_says_so),
+        cmocka_unit_test(all_of_a_file_or_an_error),
         cmocka_unit_test(buffer_formats),
         cmocka_unit_test(buffer_begins_in_lent_memory),
         cmocka_unit_test(arena_zeroes_grows_and_has_a_ceiling),

@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/fd.h"
+#include "base/sha256.h"
 #include "run/load.h"
 #include "client/messages.h"
 #include "run/private.h"
@@ -125,7 +126,7 @@ static void hashes_are_sha256(void **state)
 {
     char sum[65];
     (void)state;
-    content_hash(STR("abc"), sum); /* FIPS 180-4, appendix */
+    sha256_hex(STR("abc"), sum); /* FIPS 180-4, appendix */
     assert_string_equal(sum, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
@@ -153,7 +154,7 @@ static void trust_is_in_the_content(void **state)
     assert_false(trust_given(mem, store, in("other/.pinfold/policy.yaml"), STR("version: 1\n")));
     /* A record that others may write is no trust. */
     char sum[65];
-    content_hash(str_of(file), sum);
+    sha256_hex(str_of(file), sum);
     assert_int_equal(chmod(arena_printf(mem, "%s/trust/%s", store, sum), 0666), 0);
     assert_false(trust_given(mem, store, file, STR("version: 1\n")));
     assert_int_equal(trust_say(mem, store, in("project"), true, &said, &e), 0);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hex.h"
 #include "backends/container/container_ask.h"
 #include "backends/container/container_left.h"
 #include "backends/tools/tool.h"
@@ -22,8 +23,7 @@ static void new_id(char id[17])
     uint8_t bytes[8] = {0};
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         snprintf((char *)bytes, sizeof bytes, "%d", (int)getpid());
-    for (int i = 0; i < 8; i++)
-        snprintf(id + 2 * i, 3, "%02x", bytes[i]);
+    hex_digits(bytes, sizeof bytes, id);
 }
 
 static const char *daemon_host(const struct plan *p)

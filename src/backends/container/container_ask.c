@@ -16,12 +16,14 @@
 #include <unistd.h>
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/sha256.h"
 #include "backends/container/http.h"
 #include "backends/tools/tool.h"
 #include "plan/make.h"
 #include "sys/fd.h"
 #include "sys/process.h"
 #include "user/own_dirs.h"
+#include "user/replace.h"
 
 #define MAX_INFO        (1u << 20)
 #define DEFAULT_SOCKET  "/var/run/docker.sock"
@@ -60,17 +62,7 @@ const char *const *container_env(struct arena *mem)
 static int read_small(const char *path, struct buf *b)
 {
     auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    for (;;) {
-        char *to = buf_space(b, 8192);
-        if (!to)
-            return -EMSGSIZE;
-        ssize_t n = read(fd, to, 8192);
-        if (n <= 0)
-            return n < 0 ? -errno : 0;
-        buf_grew(b, (size_t)n);
-    }
+    return fd < 0 ? -errno : fd_read_all(fd, b);
 }
 
 int container_json(struct arena *mem, const char *name, const struct buf *b, struct node *ret, struct err *e)
@@ -113,7 +105,7 @@ static int context_host(struct arena *mem, const char *context, const char **ret
     auto_buf struct buf b = BUF(MAX_INFO);
     char sum[65];
     struct node root;
-    sha256_hex(context, strlen(context), sum);
+    sha256_hex(str_of(context), sum);
     const char *path = docker_config(mem, arena_printf(mem, "contexts/meta/%s/meta.json", sum));
     if (!path || read_small(path, &b) < 0 || container_json(mem, path, &b, &root, e) < 0)
         return err_say(e, ERR_CANNOT, "unknown docker context '%s'; list contexts with: docker context ls", context);
@@ -299,7 +291,7 @@ static const char *kept_path(const struct container_ask *ask, const char *what, 
     if (!buf_ok(&key) || !((base && base[0] == '/') || (home && home[0] == '/')))
         return NULL;
     char sum[65];
-    sha256_hex(key.p, key.n, sum);
+    sha256_hex(buf_view(&key), sum);
     return base && base[0] == '/' ? arena_printf(ask->mem, "%s/pinfold/engines/%.32s", base, sum)
                                   : arena_printf(ask->mem, "%s/.local/state/pinfold/engines/%.32s", home, sum);
 }
@@ -336,7 +328,7 @@ static void sweep(const char *dir)
     (void)closedir(d);
 }
 
-/* Errors only cost time. Written under another name and renamed, so that no other run reads half of it. */
+/* Errors only cost time. */
 static void keep(const char *path, const struct buf *b)
 {
     char dir[4096], beside[4200];
@@ -354,11 +346,7 @@ static void keep(const char *path, const struct buf *b)
     }
     sweep(dir);
     snprintf(beside, sizeof beside, "%s/.%d", dir, (int)getpid());
-    auto_fd int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return;
-    if (write(fd, b->p, b->n) != (ssize_t)b->n || rename(beside, path) < 0)
-        (void)unlink(beside);
+    (void)file_replace(AT_FDCWD, path, beside, buf_view(b), 0600);
 }
 
 void container_forget(const struct container_ask *ask)

@@ -16,11 +16,13 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/sha256.h"
 #include "backends/container/container.h"
 #include "backends/container/container_ask.h"
 #include "backends/container/http.h"
 #include "plan/make.h"
 #include "user/own_dirs.h"
+#include "user/replace.h"
 
 #define CLIENT_MS    60000
 #define IN_USE_TRIES 300 /* of 100 ms */
@@ -33,7 +35,7 @@ static void note_path(const char *state, const struct container_daemon *d, char 
 {
     char key[2 * PATH_MAX], sum[65];
     int n = snprintf(key, sizeof key, "%d %s\n%s", d->podman, d->host ? d->host : "", d->context ? d->context : "");
-    sha256_hex(key, n > 0 && n < (int)sizeof key ? (size_t)n : 0, sum);
+    sha256_hex((struct str){key, n > 0 && n < (int)sizeof key ? (size_t)n : 0}, sum);
     snprintf(path, PATH_MAX, "%s/daemons/%.16s", state, sum);
 }
 
@@ -62,9 +64,7 @@ void container_note(const char *state, const struct container_daemon *d)
     (void)mkdir(path, 0700);
     *slash = '/';
     snprintf(beside, sizeof beside, "%s.%d", path, (int)getpid());
-    auto_fd int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd >= 0 && (write(fd, text, (size_t)n) != n || rename(beside, path) < 0))
-        (void)unlink(beside);
+    (void)file_replace(AT_FDCWD, path, beside, (struct str){text, (size_t)n}, 0600);
 }
 
 void container_unnote(const char *state, const struct container_daemon *d)

@@ -129,7 +129,7 @@ static void param(struct profile_text *t, const char *path)
     buf_printf(&t->out, "(param \"%s\")", t->params[i].name);
 }
 
-static void named_rule(struct profile_text *t, const char *name, const char *value)
+static void add_param(struct profile_text *t, const char *name, const char *value)
 {
     struct param *p = arena_push(t->mem, &t->params, &t->n_params, sizeof *p);
     if (p)
@@ -618,17 +618,17 @@ static void put_base(struct profile_text *t)
     }
     buf_text(&t->out, t->ask->custom);
     buf_text(&t->out, "\n");
-    named_rule(t, "TARGET_DIR", real_path(t, p->workspace)); /* a parameter that other tools pass to such profiles */
-    named_rule(t, "HOME_DIR", plan->facts->home ? real_path(t, plan->facts->home) : "/var/empty");
-    named_rule(t, "TMP_DIR", made_dir(plan, NULL));
-    named_rule(t, "CACHE_DIR", made_dir(plan, "/.cache/upper"));
+    add_param(t, "TARGET_DIR", real_path(t, p->workspace)); /* a parameter that other tools pass to such profiles */
+    add_param(t, "HOME_DIR", plan->facts->home ? real_path(t, plan->facts->home) : "/var/empty");
+    add_param(t, "TMP_DIR", made_dir(plan, NULL));
+    add_param(t, "CACHE_DIR", made_dir(plan, "/.cache/upper"));
     size_t n = 0;
     for (size_t i = 0; i < t->n_roots; i++) {
         if (!same(t->roots[i], real_path(t, p->workspace)))
-            named_rule(t, arena_printf(t->mem, "ALLOWED_DIR_%u", (unsigned)n++), t->roots[i]);
+            add_param(t, arena_printf(t->mem, "ALLOWED_DIR_%u", (unsigned)n++), t->roots[i]);
     }
     while (n < 5)
-        named_rule(t, arena_printf(t->mem, "ALLOWED_DIR_%u", (unsigned)n++), "/dev/null");
+        add_param(t, arena_printf(t->mem, "ALLOWED_DIR_%u", (unsigned)n++), "/dev/null");
 }
 
 static int put_argv(struct profile_text *t, const char *profile, struct seatbelt *ret)

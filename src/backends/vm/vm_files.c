@@ -15,27 +15,17 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hex.h"
 #include "backends/tools/tool.h"
 
 #define MAX_FILE (256u << 20)
 
 static const char *const needed[] = {"virtio_mmio", "virtio_console", "9pnet_virtio", "9p", "virtio_net", NULL};
 
-static int read_file(const char *path, size_t most, struct buf *out)
+static int read_file(const char *path, struct buf *out)
 {
     auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return -errno;
-    for (size_t room = 1u << 20;;) {
-        char *at = out->n < most ? buf_space(out, room) : NULL;
-        ssize_t n = at ? read(fd, at, room) : -1;
-        if (n == 0)
-            return 0;
-        if (n < 0)
-            return !at ? -EFBIG : -errno;
-        buf_grew(out, (size_t)n);
-    }
+    return fd < 0 ? -errno : fd_read_all(fd, out);
 }
 
 /* The version in a bzImage (Documentation/arch/x86/boot.rst, kernel_version), up to its first blank. */
@@ -125,9 +115,9 @@ static int find_modules(struct modules *m, const char **ret_lacking)
     auto_buf struct buf dep = BUF(16u << 20), builtin = BUF(4u << 20);
     const char *a = arena_printf(m->mem, "%s/modules.dep", m->dir),
                *b = arena_printf(m->mem, "%s/modules.builtin", m->dir);
-    int r = !a || !b ? -ENOMEM : read_file(a, 16u << 20, &dep);
+    int r = !a || !b ? -ENOMEM : read_file(a, &dep);
     if (r == 0)
-        (void)read_file(b, 4u << 20, &builtin);
+        (void)read_file(b, &builtin);
     for (size_t i = 0; r == 0 && needed[i]; i++) {
         *ret_lacking = needed[i];
         r = find_module(m, needed[i], buf_view(&dep), buf_view(&builtin));
@@ -181,8 +171,7 @@ static int make_key(const struct modules *m, const char *kernel, const char *ini
     if (emulated)
         SHA256Update(&sha, (const uint8_t *)"unpacked", 8);
     SHA256Final(sum, &sha);
-    for (int i = 0; i < 8; i++)
-        snprintf(ret + 2 * i, 3, "%02x", sum[i]);
+    hex_digits(sum, 8, ret);
     return 0;
 }
 
@@ -265,7 +254,7 @@ void cpio_put(struct buf *out, const char *name, uint32_t mode, const void *byte
 static int put_file(struct buf *out, const char *name, uint32_t mode, const char *from)
 {
     auto_buf struct buf bytes = BUF(MAX_FILE);
-    int r = read_file(from, MAX_FILE - (2u << 20), &bytes);
+    int r = read_file(from, &bytes);
     if (r == 0)
         cpio_put(out, name, 0100000 | mode, bytes.p, bytes.n);
     return r;
@@ -353,7 +342,7 @@ int machine_files(const struct machine_fact *f, const char *dir, struct arena *m
         return err_sys(e, ERR_SYSTEM, ENOMEM, "vm");
     if (access(kernel, R_OK) < 0) {
         auto_buf struct buf bytes = BUF(MAX_FILE), flat = BUF(MAX_FILE);
-        int r = read_file(f->kernel, MAX_FILE - (2u << 20), &bytes);
+        int r = read_file(f->kernel, &bytes);
         if (r < 0)
             return err_sys(e, ERR_CANNOT, -r, "vm: cannot read the kernel '%s'", f->kernel);
         bool unpacked = f->emulated && kernel_unpack(&bytes, dir, mem, &flat) == 0;

@@ -350,12 +350,11 @@ int layer_show(const char *id, int fd)
 static int show_patch_of(const struct ask *a, int patch)
 {
     auto_buf struct buf raw = BUF(LAYER_OUTPUT), out = BUF(LAYER_OUTPUT);
-    ssize_t n = 1;
-    for (off_t at = 0; n > 0 && buf_ok(&raw); at += n) {
-        char *room = buf_space(&raw, 1 << 16);
-        n = room ? pread(patch, room, 1 << 16, at) : -1;
-        if (n > 0)
-            buf_grew(&raw, (size_t)n);
+    const int no = lseek(patch, 0, SEEK_SET) < 0 ? -errno : fd_read_all(patch, &raw);
+    if (no < 0) {
+        complain("diff: cannot show the patch: %s%s", strerror(-no),
+                 no == -EFBIG ? "; write it to a file: pinfold diff --patch >FILE" : "");
+        return STATUS_NO;
     }
     put_patch(buf_view(&raw), has_colours(1), &out);
     return print_paged(a, &out);

@@ -84,17 +84,12 @@ static bool read_dockerfile(const char *path, struct buf *ret)
         complain("%s: cannot read '%s': %s", verb_said, path, strerror(errno));
         return false;
     }
-    if (!S_ISREG(st.st_mode) || st.st_size > MAX_DOCKERFILE) {
+    const int no = S_ISREG(st.st_mode) ? fd_read_all(fd, ret) : -EFBIG;
+    if (no == -EFBIG)
         complain("%s: '%s' is not a regular file of at most 1 MiB", verb_said, path);
-        return false;
-    }
-    for (ssize_t k = 1; k > 0;) {
-        char *to = buf_space(ret, 4096);
-        k = to ? read(fd, to, 4096) : -1;
-        if (k > 0)
-            buf_grew(ret, (size_t)k);
-    }
-    return true;
+    else if (no < 0)
+        complain("%s: cannot read '%s': %s", verb_said, path, strerror(-no));
+    return no == 0;
 }
 
 static int check_dockerfile(struct ask *a, const char *path)

@@ -254,12 +254,8 @@ static int ensure(struct ask *a, const char *name, struct pinfold_session **ret,
 {
     struct pinfold_session_options o = session_options(a, name);
     o.say = a->quiet || a->json ? NULL : say_plainly;
-    const struct pinfold_policy_options po = {.size = sizeof po,
-                                              .options = a->policy,
-                                              .settings_format = a->settings_format,
-                                              .text = a->text,
-                                              .cwd = a->start_in,
-                                              .no_layers = a->no_layers};
+    struct pinfold_policy_options po = ask_options(a);
+    po.cwd = a->start_in;
     struct pinfold_policy *policy;
     int r = pinfold_policy_load(&po, &policy, error);
     if (r < 0)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "base/hex.h"
 
 #include "layer/repo/repo.h"
 #include "layer/text.h"
@@ -316,8 +317,7 @@ static int land_objects(struct landing *l)
         e = -EBADMSG;
     if (e < 0)
         return bad_answer(l, e);
-    for (size_t i = 0; i < bytes; i++)
-        snprintf(hash + 2 * i, 3, "%02x", tail[bytes + i]);
+    hex_digits(tail + bytes, bytes, hash);
     const char *names[2] = {arena_printf(l->mem, REPO_DIR "/objects/pack/pack-%s.pack", hash),
                             arena_printf(l->mem, REPO_DIR "/objects/pack/pack-%s.idx", hash)};
     for (size_t i = 0; i < 2; i++) {

@@ -13,7 +13,7 @@
 
 #define REF_NAME_MAX 200
 
-static bool below_name(const char *path, const char *dir)
+static bool is_at_or_below(const char *path, const char *dir)
 {
     const size_t n = strlen(dir);
     return strncmp(path, dir, n) == 0 && (!path[n] || path[n] == '/');
@@ -22,7 +22,7 @@ static bool below_name(const char *path, const char *dir)
 size_t repo_inside(const char *path)
 {
     for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
-        if (below_name(at, REPO_DIR))
+        if (is_at_or_below(at, REPO_DIR))
             return (size_t)(at - path);
     return 0;
 }
@@ -58,7 +58,7 @@ static size_t module_name(const char *rest)
 size_t repo_dir(const char *path)
 {
     size_t n = repo_inside(path);
-    if (!n && !below_name(path, REPO_DIR))
+    if (!n && !is_at_or_below(path, REPO_DIR))
         return 0;
     n += sizeof REPO_DIR - 1;
     while (strncmp(path + n, "/modules/", 9) == 0) {
@@ -80,12 +80,12 @@ bool repo_is_dir(const char *path)
 bool repo_is_way(const char *path)
 {
     const size_t n = repo_dir(path);
-    return n && below_name(path + n, "/modules");
+    return n && is_at_or_below(path + n, "/modules");
 }
 
 bool repo_is_top(const char *path)
 {
-    return below_name(path, REPO_DIR) && repo_dir(path) == sizeof REPO_DIR - 1;
+    return is_at_or_below(path, REPO_DIR) && repo_dir(path) == sizeof REPO_DIR - 1;
 }
 
 enum repo_part repo_part_of(const char *path)
@@ -101,13 +101,13 @@ enum repo_part repo_part_of(const char *path)
     if (!path[dir])
         return REPO_UNIT;
     path += dir + 1;
-    if (below_name(path, "objects/info")) /* alternates name other places whose objects git would read */
+    if (is_at_or_below(path, "objects/info")) /* alternates name other places whose objects git would read */
         return strncmp(path, "objects/info/commit-graph", 25) == 0 || strcmp(path, "objects/info/packs") == 0
                    ? REPO_PASSING
                    : REPO_OTHER;
     /* Of refs in reftables nothing lands, and no file of them alone. */
-    if (below_name(path, "objects") || below_name(path, "refs") || below_name(path, "logs") ||
-        below_name(path, "reftable"))
+    if (is_at_or_below(path, "objects") || is_at_or_below(path, "refs") || is_at_or_below(path, "logs") ||
+        is_at_or_below(path, "reftable"))
         return REPO_UNIT;
     for (size_t i = 0; i < sizeof unit / sizeof *unit; i++)
         if (strcmp(path, unit[i]) == 0)
@@ -116,14 +116,14 @@ enum repo_part repo_part_of(const char *path)
         if (strcmp(path, passing[i]) == 0)
             return REPO_PASSING;
     /* git's own samples, which nothing runs. */
-    if (below_name(path, "hooks") && str_ends(str_of(path), STR(".sample")) && !strchr(path + sizeof "hooks", '/'))
+    if (is_at_or_below(path, "hooks") && str_ends(str_of(path), STR(".sample")) && !strchr(path + sizeof "hooks", '/'))
         return REPO_PASSING;
     return REPO_OTHER;
 }
 
 bool repo_is_object(const char *path)
 {
-    return below_name(path + repo_dir(path), "/objects");
+    return is_at_or_below(path + repo_dir(path), "/objects");
 }
 
 bool repo_is_index(const char *path)
@@ -133,7 +133,7 @@ bool repo_is_index(const char *path)
 
 const char *repo_named(const struct layer_trees *t, const char *path, char room[LAYER_PATH_MAX])
 {
-    if (!t->git || !below_name(path, REPO_DIR))
+    if (!t->git || !is_at_or_below(path, REPO_DIR))
         return path;
     const int n = snprintf(room, LAYER_PATH_MAX, "%s%s", t->git, path + sizeof REPO_DIR - 1);
     return n < LAYER_PATH_MAX ? room : ""; /* which is no path of a file */

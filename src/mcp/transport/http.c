@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hex.h"
 #include "match/addr.h"
 #include "mcp/transport/stream.h"
 
@@ -77,8 +78,7 @@ static bool random_id(char to[2 * ID_BYTES + 1])
     unsigned char bytes[ID_BYTES];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return false;
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(to + 2 * i, 3, "%02x", bytes[i]);
+    hex_digits(bytes, sizeof bytes, to);
     return true;
 }
 

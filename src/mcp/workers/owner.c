@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "match/proctext.h"
+#include "sys/fd.h"
 
 #define PREFIX "mcp-"
 
@@ -19,20 +21,9 @@
 static unsigned long long began(long pid)
 {
     char path[48], text[1024];
-    unsigned long long ticks = 0;
-
     snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-    if (n <= 0)
-        return 0;
-    text[n] = 0;
-    const char *at = strrchr(text, ')'); /* the name may hold anything */
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    if (at)
-        ticks = strtoull(at + 1, NULL, 10);
-    return ticks;
+    (void)sys_read_text(AT_FDCWD, path, text, sizeof text);
+    return proc_began(text);
 }
 
 static unsigned long long pid_namespace(void)

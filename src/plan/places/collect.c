@@ -648,7 +648,7 @@ static int by_place(const void *a, const void *b)
     return c ? c : (*x)->order < (*y)->order ? -1 : 1;
 }
 
-static unsigned layer_index(const struct making *m, const struct plan_place *p)
+static unsigned origin_layer(const struct making *m, const struct plan_place *p)
 {
     return p->origin < m->policy->n_origins ? m->policy->origins[p->origin].layer : LAYER_BUILTIN;
 }
@@ -660,7 +660,7 @@ static bool more_specific(const struct making *m, const struct plan_place *p, co
         return false;
     if (p->workspace && !p->said)
         return !p->why;
-    return !p->said || layer_index(m, p) >= layer_index(m, match);
+    return !p->said || origin_layer(m, p) >= origin_layer(m, match);
 }
 
 static int sort_places(struct making *m)

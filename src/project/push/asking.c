@@ -33,7 +33,7 @@ bool stage_ask(const char *const *argv, const char *dir, struct str in, struct b
         return false;
     pid_t git = push_git(argv, dir, given, pipe_of[1], -1);
     (void)close(pipe_of[1]);
-    bool good = push_slurp(pipe_of[0], out);
+    bool good = fd_read_all(pipe_of[0], out) == 0;
     (void)close(pipe_of[0]);
     return push_wait(git) == 0 && good && buf_ok(out);
 }
@@ -66,7 +66,7 @@ bool ready_say(struct ready_git *a, struct str text)
 bool ready_end(struct ready_git *a, struct buf *out)
 {
     a->in = close_fd(a->in);
-    const bool good = !out || (a->out >= 0 && push_slurp(a->out, out) && buf_ok(out));
+    const bool good = !out || (a->out >= 0 && fd_read_all(a->out, out) == 0 && buf_ok(out));
     a->out = close_fd(a->out);
     const pid_t git = a->git;
     a->git = -1;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/str.h"
 #include "project/push/push.h"
 #include "project/push/stage.h"
@@ -42,7 +43,7 @@ int push_check(const struct gitpush_rules *rules, char *const *words)
     (void)signal(SIGPIPE, SIG_IGN);
     const bool kept = push_recall(START_IN_BOX "/upstream", &upstream) && push_keep(UPSTREAM, buf_view(&upstream));
     step_begin(rules, &step);
-    if (!push_slurp(0, &asked) || !asked.n || !kept || !push_keep(MOVES, buf_view(&asked))) {
+    if (fd_read_all(0, &asked) < 0 || !asked.n || !kept || !push_keep(MOVES, buf_view(&asked))) {
         step_drop(&step);
         return asked.n ? CHECK_REFUSED : PUSH_STAGED; /* nothing, or too much for here */
     }

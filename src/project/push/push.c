@@ -29,23 +29,10 @@ bool push_keep(const char *path, struct str text)
     return fd >= 0 && fd_write_all(fd, text.p, text.n) == 0;
 }
 
-bool push_slurp(int fd, struct buf *to)
-{
-    for (;;) {
-        char *at = buf_space(to, 65536);
-        ssize_t n = at ? read(fd, at, 65536) : -1;
-        if (n < 0 && at && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return n == 0;
-        buf_grew(to, (size_t)n);
-    }
-}
-
 bool push_recall(const char *path, struct buf *to)
 {
     auto_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    return fd >= 0 && push_slurp(fd, to);
+    return fd >= 0 && fd_read_all(fd, to) == 0;
 }
 
 /* ---- git ---- */

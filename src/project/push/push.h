@@ -92,4 +92,3 @@ int hooks_end(char *const *words, pid_t filling);
 /* A new file; the content of one. */
 bool push_keep(const char *path, struct str text);
 bool push_recall(const char *path, struct buf *to);
-bool push_slurp(int fd, struct buf *to); /* to its end */

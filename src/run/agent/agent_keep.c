@@ -22,6 +22,7 @@
 #include "agents/expires.h"
 #include "backends/tools/tool.h"
 #include "base/fd.h"
+#include "base/sha256.h"
 #include "run/agent/starting.h"
 #include "sys/fd.h"
 
@@ -70,7 +71,7 @@ static int open_kept(const struct starting *s, const char *dir, const char *name
 {
     char real[PATH_MAX], sum[65];
     const char *what = realpath(dir, real) ? arena_printf(mem, "%s/%s", real, name) : NULL;
-    content_hash(str_of(what ? what : ""), sum);
+    sha256_hex(str_of(what ? what : ""), sum);
     const char *at = arena_printf(mem, "%s/.local/state/pinfold-agents/.logins/%.32s", s->world.home, sum);
     int r = what && at ? make_private_directories(at, e) : err_sys(e, ERR_SYSTEM, errno, "%s", dir);
     if (r < 0)
@@ -80,7 +81,7 @@ static int open_kept(const struct starting *s, const char *dir, const char *name
 }
 
 /* "answer", "answer1" ...: of the first login in the file, the second. */
-static const char *renewal_said(const struct agent_kept *f, const struct agent_renew *renew, struct arena *mem)
+static const char *answer_name(const struct agent_kept *f, const struct agent_renew *renew, struct arena *mem)
 {
     size_t n = 0;
     for (const struct agent_renew *w = f->renew; w && w != renew; w = w->next)
@@ -106,7 +107,7 @@ static int owner_at(const struct starting *s, size_t i, const struct agent_kept 
     auto_fd int kept = open_kept(s, dir, slash + 1, mem, e);
     if (kept < 0)
         return kept;
-    const char *answer = renewal_said(f, renew, mem), *word = NULL;
+    const char *answer = answer_name(f, renew, mem), *word = NULL;
     if (if_kept && faccessat(kept, answer, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
     int found = renew->program_word && new_login < 0 ? agent_program_word(&s->program, renew, mem, &word, e) : 0;

@@ -16,6 +16,7 @@
 #include "run/agent/agent_start.h"
 #include "run/agent/starting.h"
 #include "run/options.h"
+#include "user/replace.h"
 
 #define SHOWN "shown" /* in the directory of the layer */
 
@@ -35,12 +36,7 @@ static int write_host(const char *path, struct str bytes, struct err *e)
     if (r < 0)
         return r;
     snprintf(temp, sizeof temp, "%s.pinfold-%ld", real, (long)getpid());
-    auto_fd int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int no = fd < 0 ? -errno : fd_write_all(fd, bytes.p, bytes.n);
-    if (no == 0 && (fchmod(fd, st.st_mode & 0777) < 0 || fsync(fd) < 0 || rename(temp, real) < 0))
-        no = -errno;
-    if (no < 0 && fd >= 0)
-        (void)unlink(temp);
+    const int no = file_replace(AT_FDCWD, real, temp, bytes, st.st_mode & 0777);
     return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "cannot write %s; nothing was changed", real) : 0;
 }
 
@@ -55,6 +51,11 @@ static int take(struct starting *s, const char *name, struct buf *out, struct er
         return err_say(e, ERR_POLICY,
                        "'%s' as a whole would undo what is outside: name a key (FILE:KEY), or copy it by hand from %s",
                        name, s->layer);
+    if (r == -EBADMSG)
+        return err_say(e, ERR_POLICY,
+                       "'%s' is not merged: the file on this machine that it would change cannot be read, or exceeds "
+                       "16 MiB",
+                       name);
     if (r == -ENODATA)
         return err_say(e, ERR_POLICY, "'%s' was removed in the box, and removals are not taken over: remove it by hand",
                        name);

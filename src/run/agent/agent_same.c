@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/sha256.h"
 #include "sys/fd.h"
 #include "sys/file.h"
 
@@ -150,7 +151,7 @@ bool brought_already(struct starting *s)
     const bool known = !m.unknown && buf_ok(&m.text);
     s->brought[0] = 0;
     if (known)
-        content_hash(buf_view(&m.text), s->brought);
+        sha256_hex(buf_view(&m.text), s->brought);
     buf_free(&m.text);
     if (known && is_noted(s))
         return places_are_there(s);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/sha256.h"
 #include "run/agent/agent_own.h"
 #include "run/caches.h"
 #include "run/options.h"
@@ -109,7 +110,7 @@ int starting_look(struct starting *s, const char *name, const struct pinfold_opt
     }
     s->slug = slug && strlen(slug) <= SLUG_MAX ? slug : NULL;
     char sum[65];
-    content_hash(str_of(s->workspace), sum);
+    sha256_hex(str_of(s->workspace), sum);
     s->layer = arena_printf(s->mem, "%s/.local/state/pinfold-agents/%s/%.*s", s->world.home, name, CACHES_HASH, sum);
     if (!s->layer)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "agent");

@@ -21,16 +21,7 @@ static bool read_manifest(const char *path, struct buf *ret)
     auto_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT || errno == ENOTDIR;
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > MANIFEST_MAX)
-        return false;
-    for (ssize_t n = 1; n > 0;) {
-        char *to = buf_space(ret, 1u << 16);
-        n = to ? read(fd, to, 1u << 16) : -1;
-        if (n < 0)
-            return false;
-        buf_grew(ret, (size_t)n);
-    }
-    return true;
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= MANIFEST_MAX && fd_read_all(fd, ret) == 0;
 }
 
 static bool path_to(const struct policy *p, char ret[PATH_MAX])

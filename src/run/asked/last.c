@@ -158,10 +158,11 @@ int logged_last(const char *workspace, struct arena *mem, struct logged *ret, st
 struct log_copy {
     const char *session, *since;
     int fd, no;
+    bool named; /* the log has an event of that session, at any time */
 };
 
 /* Our own lines begin with the version and the time, then the run and its session. */
-static bool is_selected(const struct log_copy *c, struct str line)
+static bool is_selected(struct log_copy *c, struct str line)
 {
     static const char head[] = "{\"v\":1,\"t\":\"";
     if (!c->session && !c->since)
@@ -170,15 +171,15 @@ static bool is_selected(const struct log_copy *c, struct str line)
         return false;
     struct str t = str_skip(line, sizeof head - 1);
     size_t n = c->since ? strlen(c->since) : 0;
-    if (n && (t.n < n || memcmp(t.p, c->since, n) < 0))
-        return false;
-    if (!c->session)
-        return true;
+    const bool old = n && (t.n < n || memcmp(t.p, c->since, n) < 0);
+    if (!c->session || (old && c->named))
+        return !old;
     struct arena *mem = arena_new(MAX_LOGGED_ARENA);
     struct logged v;
     bool is = mem && logged_read(line, mem, &v) && same(v.session, c->session);
     (void)arena_free(mem);
-    return is;
+    c->named |= is;
+    return is && !old;
 }
 
 static bool put_log(struct log_copy *c, struct str text)
@@ -282,35 +283,32 @@ static int verify_log(struct log_copy *c, const char *head_was, struct err *e)
     return bad;
 }
 
-int pinfold_log_select(const struct pinfold_log_options *options, struct pinfold_error *error)
+/* What the options select, or ask of the log; 1: --verify has found something. */
+static int select_logged(const struct pinfold_log_options *o, struct log_copy *c, struct err *e)
 {
-    struct pinfold_log_options o;
-    struct err e = {0};
     char since[40];
-    int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
-    struct log_copy c = {.fd = o.fd, .session = o.session};
-    if (r == 0 && o.since) {
-        r = since_text(o.since, since, &e);
-        c.since = since;
-    }
-    if (r == 0 && o.verify && (o.session || o.since || o.follow))
-        r = err_say(&e, ERR_POLICY, "--verify reads the whole log: leave out --session, --since and --follow");
-    if (r == 0 && o.head && (o.verify || o.session || o.since || o.follow || o.head_was))
-        r = err_say(&e, ERR_POLICY, "--head takes no other option of log");
-    if (r == 0 && o.head_was && !o.verify)
-        r = err_say(&e, ERR_POLICY, "--head-was is for --verify");
+    int r = o->since ? since_text(o->since, since, e) : 0;
+    c->since = o->since ? since : NULL;
+    if (r == 0 && o->verify && (o->session || o->since || o->follow))
+        r = err_say(e, ERR_POLICY, "--verify reads the whole log: leave out --session, --since and --follow");
+    if (r == 0 && o->head && (o->verify || o->session || o->since || o->follow || o->head_was))
+        r = err_say(e, ERR_POLICY, "--head takes no other option of log");
+    if (r == 0 && o->head_was && !o->verify)
+        r = err_say(e, ERR_POLICY, "--head-was is for --verify");
     if (r == 0)
-        r = o.head     ? head_of_log(&c, &e)
-            : o.verify ? verify_log(&c, o.head_was, &e)
-                       : audit_read(o.follow != 0, copy_logged, &c, &e);
-    if (r >= 0 && c.no)
-        r = err_sys(&e, ERR_SYSTEM, c.no, "cannot write the audit");
-    return tell(error, &e, r);
+        r = o->head     ? head_of_log(c, e)
+            : o->verify ? verify_log(c, o->head_was, e)
+                        : audit_read(o->follow != 0, copy_logged, c, e);
+    if (r >= 0 && c->no)
+        r = err_sys(e, ERR_SYSTEM, c->no, "cannot write the audit");
+    c->since = NULL;
+    return r;
 }
 
-int pinfold_log(int fd, int follow, struct pinfold_error *error)
+int logged_print(const struct pinfold_log_options *o, bool *ret_named, struct err *e)
 {
-    return pinfold_log_select(
-        &(const struct pinfold_log_options){.size = sizeof(struct pinfold_log_options), .fd = fd, .follow = follow},
-        error);
+    struct log_copy c = {.fd = o->fd, .session = o->session};
+    const int r = select_logged(o, &c, e);
+    *ret_named = c.named;
+    return r;
 }

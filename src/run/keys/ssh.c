@@ -75,18 +75,9 @@ static int say_no_agent(const struct preparing *s, int no)
 
 static bool read_all(int fd, char *to, size_t n)
 {
-    while (n) {
-        ssize_t got = read(fd, to, n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0) {
-            errno = got == 0 ? ECONNRESET : errno == EAGAIN ? ETIMEDOUT : errno;
-            return false;
-        }
-        to += got;
-        n -= (size_t)got;
-    }
-    return true;
+    const int no = fd_read_exactly(fd, to, n);
+    errno = no == -EAGAIN ? ETIMEDOUT : -no;
+    return no == 0;
 }
 
 static int connect_agent(const char *path)
@@ -372,15 +363,9 @@ static int read_known(struct preparing *s, const char *path, struct buf *out)
         return err_sys(s->e, ERR_CANNOT, errno, "cannot read '%s', which says what keys hosts have", path);
     if (!S_ISREG(st.st_mode))
         return 0;
-    for (;;) {
-        char *room = buf_space(out, 65536);
-        ssize_t n = room ? read(fd, room, 65536) : 0;
-        if (n < 0)
-            return err_sys(s->e, ERR_CANNOT, errno, "cannot read '%s', which says what keys hosts have", path);
-        if (n == 0)
-            break;
-        buf_grew(out, (size_t)n);
-    }
+    const int no = fd_read_all(fd, out);
+    if (no < 0 && buf_ok(out))
+        return err_sys(s->e, ERR_CANNOT, -no, "cannot read '%s', which says what keys hosts have", path);
     buf_char(out, '\n');
     return buf_ok(out) ? 0
                        : err_say(s->e, ERR_CANNOT, "'%s' is too large (the limit is %u MiB)", path, MAX_KNOWN >> 20);

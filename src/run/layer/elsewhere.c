@@ -4,30 +4,24 @@
  */
 #include "run/layer/elsewhere.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/arena.h"
-#include "base/fd.h"
 #include "match/path.h"
+#include "run/world.h"
+
+enum { POINTER_MAX = PATH_MAX + 16 };
 
 /* The first line of a regular file; NULL where there is none. */
 static const char *pointed_line(struct arena *mem, const char *path)
 {
-    char text[PATH_MAX + 16];
-    struct stat st;
-    if (!path || lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
+    struct err ignored = {0};
+    struct str text;
+    if (!path || read_whole(mem, path, POINTER_MAX, FILE_ANYBODYS, true, true, &text, &ignored) < 0 || !text.n)
         return NULL;
-    auto_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    const ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (n <= 0)
-        return NULL;
-    text[n] = 0;
-    text[strcspn(text, "\n")] = 0;
-    return arena_text(mem, text);
+    return arena_str(mem, str_until(&text, '\n'));
 }
 
 const char *elsewhere_git(struct arena *mem, const char *workspace)

@@ -42,7 +42,7 @@ static void remember_layer(void *ctx, const struct layer *l)
         *slot = (struct pruned){.id = arena_text(p->mem, l->id), .from = l->from};
 }
 
-static bool stands_below(const struct layers_pruning *p, const char *id)
+static bool is_built_upon(const struct layers_pruning *p, const char *id)
 {
     for (size_t i = 0; i < p->n; i++)
         if (!p->all[i].gone && same(p->all[i].from, id))
@@ -107,7 +107,7 @@ static void prune_all(struct layers_pruning *p)
     while (again) {
         again = false;
         for (size_t i = 0; i < p->n; i++) {
-            if (!p->all[i].gone && p->all[i].id && !stands_below(p, p->all[i].id) && prune_one(p, &p->all[i]))
+            if (!p->all[i].gone && p->all[i].id && !is_built_upon(p, p->all[i].id) && prune_one(p, &p->all[i]))
                 again = true;
         }
     }
@@ -116,7 +116,7 @@ static void prune_all(struct layers_pruning *p)
 }
 
 /* What is no layer: the one kept ready, and what ended or was never finished. */
-static void sweep_state(const char *state)
+static void sweep_unfinished(const char *state)
 {
     char path[PATH_MAX];
     auto_fd int layers = (size_t)snprintf(path, sizeof path, "%s/" LAYERS, state) < sizeof path
@@ -143,7 +143,7 @@ int pinfold_layers_prune_report(uint64_t older, int look, struct pinfold_report 
     json_array(&j, "removed");
     prune_all(&p);
     if (!look)
-        sweep_state(p.state);
+        sweep_unfinished(p.state);
     json_array_end(&j);
     json_uint(&j, "kept", p.kept);
     json_object_end(&j);

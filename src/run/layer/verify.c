@@ -27,18 +27,12 @@ static int read_note(const struct layer_trees *t, struct arena *mem, char ***ret
     auto_fd int fd = openat(t->store, LAYER_VERIFY, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
         return 0;
-    for (ssize_t n = 1; fd >= 0 && n > 0;) {
-        char *to = buf_space(&text, PIECE);
-        n = to ? read(fd, to, PIECE) : -1;
-        if (n < 0)
-            fd = close_fd(fd);
-        buf_grew(&text, n > 0 ? (size_t)n : 0);
-    }
+    const bool read_it = fd >= 0 && fd_read_all(fd, &text) == 0;
     size_t n_words = 0;
     for (size_t i = 0; i < text.n; i++)
         n_words += !text.p[i];
     char **words =
-        fd < 0 || n_words < WORDS_LEAST || text.p[text.n - 1] ? NULL : arena_zero(mem, (n_words + 1) * sizeof *words);
+        !read_it || n_words < WORDS_LEAST || text.p[text.n - 1] ? NULL : arena_zero(mem, (n_words + 1) * sizeof *words);
     for (size_t i = 0, at = 0; words && i < n_words; i++) {
         if (!(words[i] = arena_text(mem, text.p + at)))
             return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot apply");

@@ -286,20 +286,6 @@ int file_begin(struct file_writer *ret, int files, const char *path, const struc
     return 0;
 }
 
-static int put_all(int fd, const char *bytes, size_t n)
-{
-    while (n) {
-        long wrote = sys_write(fd, bytes, n);
-        if (wrote == -EINTR)
-            continue;
-        if (wrote <= 0)
-            return wrote < 0 ? (int)wrote : -ENOSPC;
-        bytes += wrote;
-        n -= (size_t)wrote;
-    }
-    return 0;
-}
-
 static int empty_old(struct file_writer *w)
 {
     bool must = w->must_empty;
@@ -311,7 +297,7 @@ int file_put(struct file_writer *w, const char *bytes, size_t n, struct err *e)
 {
     int no = empty_old(w);
     if (no == 0)
-        no = put_all(w->fd, bytes, n);
+        no = sys_write_all(w->fd, bytes, n);
     return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "cannot write %s", w->path) : 0;
 }
 
@@ -333,7 +319,7 @@ static int pour(struct file_writer *w, struct err *e)
         no = -errno;
     for (long n = 1; no == 0 && n > 0;) {
         n = sys_read(from, bytes, FILE_CHUNK);
-        no = n < 0 ? (int)n : put_all(old.fd, bytes, (size_t)n);
+        no = n < 0 ? (int)n : sys_write_all(old.fd, bytes, (size_t)n);
     }
     (void)close_fd(old.fd);
     free(bytes);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "supervisor/parts.h"
 #include "survey/owner.h"
+#include "sys/fd.h"
 
 #define STALE_SECONDS 60 /* younger ones may belong to a process of another pid namespace that is just starting */
 #define REMOVE_TRIES                                                                                                   \
@@ -41,11 +42,9 @@ int group_read_number(const char *dir, const char *name, const char *key, uint64
 {
     char path[CGROUP_PATH_MAX + 64], text[4096];
     snprintf(path, sizeof path, "%s/%s", dir, name);
-    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    const long n = sys_read_text(AT_FDCWD, path, text, sizeof text);
     if (n < 0)
-        return -errno;
-    text[n] = 0;
+        return (int)n;
     const char *p = text;
     for (size_t k = key ? strlen(key) : 0; key; p++) {
         if (strncmp(p, key, k) == 0 && p[k] == ' ') {

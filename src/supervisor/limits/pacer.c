@@ -26,6 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "supervisor/parts.h"
+#include "sys/fd.h"
 #include "sys/process.h"
 
 #define SLICE_MAX_US 50000u
@@ -62,7 +63,7 @@ static bool pace_look(int pid, struct paced_look *ret)
     unsigned long long user = 0, kernel = 0, born = 0;
     long long waited_user = 0, waited_kernel = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    const char *p = watcher_read(path, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
+    const char *p = sys_read_text(AT_FDCWD, path, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
     if (!p || sscanf(p, ") %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld %*d %*d %*d %*d %llu",
                      &ret->state, &ret->parent, &user, &kernel, &waited_user, &waited_kernel, &born) != 7)
         return false;

@@ -24,6 +24,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/fd.h"
+#include "base/hex.h"
 #include "supervisor/parts.h"
 #include "sys/fd.h"
 
@@ -157,20 +159,6 @@ static int send_all(int fd, const char *p, size_t n)
     return 0;
 }
 
-static int receive_answer(int fd, char *p, size_t n)
-{
-    while (n) {
-        ssize_t k = recv(fd, p, n, 0);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k <= 0)
-            return k < 0 ? -errno : -ECONNRESET;
-        p += k;
-        n -= (size_t)k;
-    }
-    return 0;
-}
-
 static uint32_t get_u32(const char *p)
 {
     uint32_t v;
@@ -211,13 +199,13 @@ static int wait_reply(int fd, uint32_t serial, struct err *e)
 {
     for (;;) {
         char head[16], rest[MESSAGE_MAX + 1];
-        int r = receive_answer(fd, head, sizeof head);
+        int r = fd_read_exactly(fd, head, sizeof head);
         uint32_t body = r < 0 ? 0 : get_u32(head + 4), fields = r < 0 ? 0 : get_u32(head + 12);
         size_t padded = ((size_t)fields + 7) & ~(size_t)7;
         if (r == 0 && (head[0] != 'l' || body > MESSAGE_MAX || fields > MESSAGE_MAX || padded + body > MESSAGE_MAX))
             r = -EBADMSG;
         if (r == 0)
-            r = receive_answer(fd, rest, padded + body);
+            r = fd_read_exactly(fd, rest, padded + body);
         if (r < 0)
             return err_sys(e, ERR_SYSTEM, r == -EAGAIN ? ETIMEDOUT : -r, "cannot wait for systemd's user manager");
         if ((head[1] != METHOD_RETURN && head[1] != ERROR_REPLY) || !answers(rest, fields, serial))
@@ -234,16 +222,14 @@ static int wait_reply(int fd, uint32_t serial, struct err *e)
 /* The simple authentication of the specification: our user number, vouched for by the kernel. */
 static int authenticate(int fd)
 {
-    char said[64] = {0}, uid[16], answer[256];
+    char said[64] = {0}, uid[16], digits[2 * sizeof uid], answer[256];
     size_t n = 0;
     int k = snprintf(uid, sizeof uid, "%u", (unsigned)geteuid());
-    int at = 1 + snprintf(said + 1, sizeof said - 1, "AUTH EXTERNAL ");
-    for (int i = 0; i < k; i++)
-        at += snprintf(said + at, sizeof said - (size_t)at, "%02x", (unsigned)uid[i]);
-    at += snprintf(said + at, sizeof said - (size_t)at, "\r\n");
+    hex_digits(uid, (size_t)k, digits);
+    int at = 1 + snprintf(said + 1, sizeof said - 1, "AUTH EXTERNAL %s\r\n", digits);
     int r = send_all(fd, said, (size_t)at);
     while (r == 0 && n < sizeof answer - 1 && (n == 0 || answer[n - 1] != '\n')) {
-        r = receive_answer(fd, answer + n, 1);
+        r = fd_read_exactly(fd, answer + n, 1);
         n++;
     }
     if (r == 0 && (n < 3 || memcmp(answer, "OK ", 3) != 0))

@@ -27,7 +27,9 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+#include "match/proctext.h"
 #include "supervisor/parts.h"
+#include "sys/fd.h"
 
 #define GROWTH_PER_US       2048u /* bytes: 2 GiB/s of first touches */
 #define PAUSE_MIN_US        10000u
@@ -46,17 +48,7 @@ struct sample {
     int pids[TREE_MAX];
 };
 
-ssize_t watcher_read(const char *path, char *text, size_t room)
-{
-    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    ssize_t n = read(fd, text, room - 1);
-    text[n < 0 ? 0 : n] = 0;
-    return n < 0 ? -errno : n;
-}
-
-static void sample_children(struct sample *s, const char *path)
+static void children_in(const char *path, void (*take)(void *ctx, int child), void *ctx)
 {
     char text[PROC_TEXT];
     auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -70,8 +62,8 @@ static void sample_children(struct sample *s, const char *path)
         char *p = text, *space;
         while ((space = strchr(p, ' '))) {
             int pid = atoi(p);
-            if (pid > 0 && s->n < TREE_MAX)
-                s->pids[s->n++] = pid;
+            if (pid > 0)
+                take(ctx, pid);
             p = space + 1;
         }
         kept = all - (size_t)(p - text);
@@ -79,8 +71,7 @@ static void sample_children(struct sample *s, const char *path)
     }
 }
 
-/* Adds the children of all threads of `pid` to the list; returns the number of its threads. */
-static uint64_t visit_threads(struct sample *s, int pid)
+uint64_t watcher_children(int pid, void (*take)(void *ctx, int child), void *ctx)
 {
     char path[300];
     uint64_t threads = 0;
@@ -92,11 +83,18 @@ static uint64_t visit_threads(struct sample *s, int pid)
             continue;
         threads++;
         snprintf(path, sizeof path, "/proc/%d/task/%.20s/children", pid, entry->d_name);
-        sample_children(s, path);
+        children_in(path, take, ctx);
     }
     if (d)
         closedir(d);
     return threads;
+}
+
+static void add_to_sample(void *ctx, int child)
+{
+    struct sample *s = ctx;
+    if (s->n < TREE_MAX)
+        s->pids[s->n++] = child;
 }
 
 static uint64_t resident(int pid)
@@ -104,7 +102,7 @@ static uint64_t resident(int pid)
     char path[48], text[128];
     unsigned long long total = 0, pages = 0;
     snprintf(path, sizeof path, "/proc/%d/statm", pid);
-    if (watcher_read(path, text, sizeof text) <= 0 || sscanf(text, "%llu %llu", &total, &pages) != 2)
+    if (sys_read_text(AT_FDCWD, path, text, sizeof text) <= 0 || sscanf(text, "%llu %llu", &total, &pages) != 2)
         return 0;
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
@@ -113,7 +111,7 @@ static uint64_t proportional(int pid, uint64_t *mapped)
 {
     char path[48], text[PROC_TEXT];
     snprintf(path, sizeof path, "/proc/%d/smaps_rollup", pid);
-    const char *p = watcher_read(path, text, sizeof text) > 0 ? strstr(text, "\nPss:") : NULL;
+    const char *p = sys_read_text(AT_FDCWD, path, text, sizeof text) > 0 ? strstr(text, "\nPss:") : NULL;
     const char *shared = p ? strstr(p, "\nPss_Shmem:") : NULL;
     *mapped += shared ? strtoull(shared + 11, NULL, 10) << 10 : 0;
     return p ? strtoull(p + 5, NULL, 10) << 10 : resident(pid);
@@ -221,11 +219,11 @@ static void take_sample(struct sample *s, struct limit_watcher *w, uint64_t memo
     if (w->command)
         s->pids[s->n++] = w->command;
     else
-        sample_children(s, path);
+        children_in(path, add_to_sample, s);
     if (s->n > 1)
         s->n = 1; /* the first child is pid 1 of the box; others are helpers of the builder */
     for (unsigned i = 0; i < s->n; i++) {
-        s->tasks += visit_threads(s, s->pids[i]);
+        s->tasks += watcher_children(s->pids[i], add_to_sample, s);
         s->resident += resident(s->pids[i]);
     }
     if (memory_limit != LIMIT_NONE && w->hard)
@@ -246,13 +244,13 @@ void watcher_walk(const struct limit_watcher *w, void (*see)(void *ctx, int pid,
     char path[64];
     s.n = 0;
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", w->builder, w->builder);
-    sample_children(&s, path);
+    children_in(path, add_to_sample, &s);
     if (s.n > 1)
         s.n = 1; /* as in take_sample() */
     parents[0] = w->builder;
     for (unsigned i = 0, known = s.n; i < s.n; i++) {
         see(ctx, s.pids[i], parents[i]);
-        (void)visit_threads(&s, s.pids[i]);
+        (void)watcher_children(s.pids[i], add_to_sample, &s);
         for (; known < s.n; known++)
             parents[known] = s.pids[i];
     }
@@ -269,12 +267,9 @@ static int pid_inside(int pid)
 {
     char path[48], text[PROC_TEXT];
     snprintf(path, sizeof path, "/proc/%d/status", pid);
-    char *p = watcher_read(path, text, sizeof text) > 0 ? strstr(text, "\nNSpid:") : NULL;
-    if (!p)
-        return 0;
-    p[1 + strcspn(p + 1, "\n")] = 0;
-    char *last = strrchr(p, '\t');
-    return last ? atoi(last + 1) : 0;
+    (void)sys_read_text(AT_FDCWD, path, text, sizeof text);
+    const long inside = proc_last_number(text, "\nNSpid:");
+    return inside > 0 ? (int)inside : 0;
 }
 
 int watcher_find(int sessiond, int inside)
@@ -282,13 +277,13 @@ int watcher_find(int sessiond, int inside)
     static struct sample s;
     bool box_is_seen = false;
     s.n = 0;
-    (void)visit_threads(&s, sessiond);
+    (void)watcher_children(sessiond, add_to_sample, &s);
     for (unsigned i = 0; i < s.n; i++) {
         int here = pid_inside(s.pids[i]);
         if (here == inside && i > 0)
             return s.pids[i];
         box_is_seen = box_is_seen || (i > 0 && (here == 1 || here == s.pids[i]));
-        (void)visit_threads(&s, s.pids[i]);
+        (void)watcher_children(s.pids[i], add_to_sample, &s);
     }
     return box_is_seen ? 0 : -1;
 }
@@ -374,7 +369,7 @@ static uint64_t ticks(int pid)
     unsigned long long user = 0, kernel = 0;
     long long waited_user = 0, waited_kernel = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    const char *p = watcher_read(path, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
+    const char *p = sys_read_text(AT_FDCWD, path, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
     if (!p || sscanf(p, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld", &user, &kernel,
                      &waited_user, &waited_kernel) != 4)
         return 0;

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "base/buf.h"
+#include "base/fd.h"
 #include "supervisor/network/live.h"
 #include "sys/fault.h"
 #include "sys/fd.h"
@@ -37,7 +38,7 @@ static bool has_main; /* apart_take() was called */
 
 /* ---- what is handed on ---- */
 
-/* Appends bytes, and has the pointer `*at` of the copy say where: the offset, which map_message() turns into an address. */
+/* Appends bytes, and has the pointer `*at` of the copy say where: the offset, which map_handed() turns into an address. */
 static void put_part(struct buf *out, const void *bytes, size_t n, const void *at)
 {
     static const char zeros[8];
@@ -123,7 +124,7 @@ static void fill_gpg(struct buf *out, const struct gpg_filter *gpg, struct apart
     put_part(out, options, (n + 1) * sizeof options[0], &h->gpg.rules.options);
 }
 
-static void fill_message(struct buf *out, const struct net_process *a)
+static void put_handed(struct buf *out, const struct net_process *a)
 {
     struct apart_handed h = {.sockets = a->sockets};
     memcpy(h.mark, handed_mark, sizeof h.mark);
@@ -144,18 +145,15 @@ static int hand(const struct net_process *a, struct egress_counts **ret_counts)
 {
     auto_buf struct buf out = BUF(ROOM);
     *ret_counts = NULL;
-    fill_message(&out, a);
+    put_handed(&out, a);
     if (!buf_ok(&out))
         return -ENOMEM;
     own_fd int memory = sys_memory("pinfold-network");
     if (memory < 0 || ftruncate(memory, COUNTS) < 0 || lseek(memory, COUNTS, SEEK_SET) < 0)
         return memory < 0 ? memory : -errno;
-    for (size_t done = 0; done < out.n;) {
-        ssize_t n = write(memory, out.p + done, out.n - done);
-        if (n <= 0 && errno != EINTR)
-            return n < 0 ? -errno : -ENOSPC;
-        done += n > 0 ? (size_t)n : 0;
-    }
+    const int no = fd_write_all(memory, out.p, out.n);
+    if (no < 0)
+        return no;
     if (a->ask && !a->ask->publish) {
         void *p = mmap(NULL, COUNTS, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
         if (p == MAP_FAILED)
@@ -342,7 +340,7 @@ static void relocate_gpg(struct apart_handed *h)
 }
 
 /* What apart_start() left in descriptor `fd`, or NULL. */
-static struct apart_handed *map_message(int fd)
+static struct apart_handed *map_handed(int fd)
 {
     const off_t bytes = lseek(fd, 0, SEEK_END);
     if (bytes < (off_t)(COUNTS + sizeof(struct apart_handed)))
@@ -369,7 +367,7 @@ struct apart_handed *apart_take(int argc, char **argv)
     char *rest;
     has_main = true;
     long fd = argc == 3 && strcmp(argv[1], APART_OPTION) == 0 ? strtol(argv[2], &rest, 10) : -1;
-    struct apart_handed *h = fd < 0 || fd > INT_MAX || *rest ? NULL : map_message((int)fd);
+    struct apart_handed *h = fd < 0 || fd > INT_MAX || *rest ? NULL : map_handed((int)fd);
     if (h)
         (void)close((int)fd);
     return h;

@@ -5,6 +5,7 @@
  * replaced). Closing an inotify descriptor takes the kernel about 15 ms (it waits for everybody who may be handling an
  * event), so runs shorter than a second have none. A missing or empty file is being rewritten: the previous content
  * stays.
+ * One that cannot be read to its end counts as missing: half a list of servers is none.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <unistd.h>
+#include "base/fd.h"
 #include "supervisor/network/live.h"
 
 enum { MAX_TEXT = 1 << 20, MAX_LINKS = 8 };
@@ -23,13 +25,8 @@ static const char *const resolver_files[] = {"/etc/resolv.conf", "/etc/hosts"};
 void feed_read(const char *path, struct buf *out)
 {
     auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    ssize_t n = fd < 0 ? 0 : 1;
-    while (n > 0) {
-        char *at = buf_space(out, 4096);
-        n = at ? read(fd, at, 4096) : 0;
-        if (n > 0)
-            buf_grew(out, (size_t)n);
-    }
+    if (fd >= 0 && fd_read_all(fd, out) < 0)
+        buf_free(out);
 }
 
 static void watch_directory(int notify, const char *path)

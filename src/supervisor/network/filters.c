@@ -82,7 +82,7 @@ static int agent_connection(const char *path)
     return sys_taken(&fd);
 }
 
-static void answer_of_filter(struct box *b, enum filter_kind kind, uint32_t id)
+static void connect_filter(struct box *b, enum filter_kind kind, uint32_t id)
 {
     const struct ssh_order o = {.kind = SSH_ORDER_AGENT, .id = id};
     own_fd int fd = agent_connection(kind == FILTER_SSH ? b->spec->ssh->agent : b->spec->gpg->agent);
@@ -128,7 +128,7 @@ bool filter_read(struct box *b, enum filter_kind kind)
             continue;
         v.action[sizeof v.action - 1] = v.target[sizeof v.target - 1] = v.why[sizeof v.why - 1] = 0;
         if (v.kind == SSH_EVENT_CONNECT)
-            answer_of_filter(b, kind, v.id);
+            connect_filter(b, kind, v.id);
         else if (v.kind == SSH_EVENT_ASK)
             question_filter(b, kind, v.id, v.action, v.target);
         else

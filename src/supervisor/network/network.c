@@ -33,7 +33,7 @@ struct network_words {
     bool ruled; /* by a rule that denies */
 };
 
-static void told_word(struct box *b, const struct egress_event *v, struct network_words *w)
+static void words_of_event(struct box *b, const struct egress_event *v, struct network_words *w)
 {
     const struct live *l = b->live;
     char room[512];
@@ -144,7 +144,7 @@ static void counted(struct box *b, const struct egress_event *v, size_t index)
         b->live->counted[v->counted - 1] = (uint16_t)(index + 1);
 }
 
-static void told_allowed(struct box *b, const struct egress_event *v, const struct network_words *w)
+static void count_allowed(struct box *b, const struct egress_event *v, const struct network_words *w)
 {
     struct box_result *r = b->result;
     struct allowed *a = find_allowed(b, v, w);
@@ -205,9 +205,9 @@ void network_event(struct box *b, const struct egress_event *v)
     case SAID_DECISION:
         break;
     }
-    told_word(b, v, &w);
+    words_of_event(b, v, &w);
     if (v->what == EGRESS_ALLOWED) {
-        told_allowed(b, v, &w);
+        count_allowed(b, v, &w);
         return;
     }
     attempt_refused(b, v, &w);

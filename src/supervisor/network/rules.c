@@ -48,8 +48,8 @@ static bool same_rule(const struct host_rule *a, const struct host_rule *b)
            strcmp(a->name, b->name) == 0;
 }
 
-static int add_live(struct live *l, struct str text, const struct host_rule *rule, enum rule_from from, uint32_t origin,
-                    bool *ret_new, struct err *e)
+static int add_live_rule(struct live *l, struct str text, const struct host_rule *rule, enum rule_from from,
+                         uint32_t origin, bool *ret_new, struct err *e)
 {
     uint32_t hash = rule_hash(rule);
     for (size_t i = 0; from != FROM_POLICY && i < l->n_rules; i++) {
@@ -96,7 +96,7 @@ int rules_add(struct live *l, struct str text, enum rule_verb verb, enum rule_fr
     struct host_rule *list;
     int r = rules_parse(text, verb, &list, &n, e);
     for (size_t i = 0; r == 0 && i < n; i++)
-        r = add_live(l, text, &list[i], from, origin, &changed, e);
+        r = add_live_rule(l, text, &list[i], from, origin, &changed, e);
     free(list);
     if (ret_new)
         *ret_new = *ret_new || changed;
@@ -151,19 +151,9 @@ int order_send(struct box *b, const struct egress_order *o, int fd)
 
 int order_send_bytes(struct box *b, struct egress_order o, const void *bytes, size_t n)
 {
-    auto_fd int fd = (int)sys_call(SYS_memfd_create, "pinfold", MFD_CLOEXEC, 0, 0, 0, 0);
-    if (fd < 0)
-        return fd;
-    if (n > EGRESS_MAX_ORDER)
-        return -EFBIG;
-    for (size_t at = 0; at < n;) { /* by position: the egress reads from the beginning of the same description */
-        ssize_t m = pwrite(fd, (const char *)bytes + at, n - at, (off_t)at);
-        if (m < 0 && errno != EINTR)
-            return -errno;
-        at += m > 0 ? (size_t)m : 0;
-    }
+    auto_fd int fd = n > EGRESS_MAX_ORDER ? -EFBIG : bytes_in_memory((struct str){bytes, n});
     o.bytes = (uint32_t)n;
-    return order_send(b, &o, fd);
+    return fd < 0 ? fd : order_send(b, &o, fd);
 }
 
 int rules_send(struct box *b, uint32_t *ret_ticket)

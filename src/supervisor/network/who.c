@@ -14,7 +14,9 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "match/proctext.h"
 #include "supervisor/network/live.h"
+#include "sys/fd.h"
 
 enum {
     PROCESSES_MAX = 1024, /* looked at for one socket */
@@ -94,35 +96,11 @@ struct tree {
     unsigned n, links;
 };
 
-static void tree_children(struct tree *t, const char *path)
+static void add_to_tree(void *ctx, int child)
 {
-    char text[PROC_TEXT];
-    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
-    text[n < 0 ? 0 : n] = 0;
-    char *end;
-    for (char *p = text; t->n < PROCESSES_MAX; p = end) {
-        long pid = strtol(p, &end, 10);
-        if (end == p || *end != ' ') /* the last one may be cut: it ends in a space, too */
-            return;
-        t->pids[t->n++] = (int)pid;
-    }
-}
-
-static void visit(struct tree *t, int pid)
-{
-    char path[300];
-    snprintf(path, sizeof path, "/proc/%d/task", pid);
-    DIR *d = opendir(path);
-    struct dirent *entry;
-    while (d && (entry = readdir(d))) {
-        if (entry->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof path, "/proc/%d/task/%.20s/children", pid, entry->d_name);
-        tree_children(t, path);
-    }
-    if (d)
-        closedir(d);
+    struct tree *t = ctx;
+    if (t->n < PROCESSES_MAX)
+        t->pids[t->n++] = child;
 }
 
 static bool holds_socket(struct tree *t, int pid, const char *wanted)
@@ -145,30 +123,14 @@ static bool holds_socket(struct tree *t, int pid, const char *wanted)
     return found;
 }
 
-/* The last number of a line of /proc/PID/status: the one in the innermost pid namespace. */
-static uint32_t last_number(const char *status, const char *name)
-{
-    const char *p = strstr(status, name);
-    uint32_t found = 0;
-    char *end;
-    for (p = p ? p + strlen(name) : ""; *p && *p != '\n'; p = end) {
-        unsigned long v = strtoul(p, &end, 10);
-        if (end == p)
-            break;
-        found = (uint32_t)v;
-    }
-    return found;
-}
-
 static void numbers_inside(int pid, struct who *ret)
 {
     char path[64], text[PROC_TEXT];
     snprintf(path, sizeof path, "/proc/%d/status", pid);
-    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
-    text[n < 0 ? 0 : n] = 0;
-    ret->pid = last_number(text, "\nNSpid:");
-    ret->session = last_number(text, "\nNSsid:");
+    (void)sys_read_text(AT_FDCWD, path, text, sizeof text);
+    const long inside = proc_last_number(text, "\nNSpid:"), session = proc_last_number(text, "\nNSsid:");
+    ret->pid = inside > 0 ? (uint32_t)inside : 0;
+    ret->session = session > 0 ? (uint32_t)session : 0;
 }
 
 /* A process names itself: only what can be shown anywhere stays. */
@@ -176,9 +138,7 @@ static void comm_of(int pid, char *ret, size_t n)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/comm", pid);
-    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t m = fd < 0 ? 0 : read(fd, ret, n - 1);
-    ret[m < 0 ? 0 : m] = 0;
+    (void)sys_read_text(AT_FDCWD, path, ret, n);
     for (char *p = ret; *p; p++) {
         if (*p == '\n')
             *p = 0;
@@ -193,19 +153,18 @@ static void find_who(struct box *b, const struct egress_event *v, struct who *re
 {
     static const char *const tables[2][2] = {{"tcp", "tcp6"}, {"udp", "udp6"}};
     struct tree *t = malloc(sizeof *t);
-    char path[64], wanted[64];
+    char wanted[64];
     if (!t)
         return;
     t->n = t->links = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", b->started.pid, b->started.pid);
-    tree_children(t, path);
+    (void)watcher_children(b->started.pid, add_to_tree, t);
     t->n = t->n > 1 ? 1 : t->n; /* the first child of the builder is pid 1 of the box */
     unsigned long inode = t->n ? table_inode(t->pids[0], tables[v->udp != 0][0], v) : 0;
     if (t->n && !inode)
         inode = table_inode(t->pids[0], tables[v->udp != 0][1], v);
     snprintf(wanted, sizeof wanted, "socket:[%lu]", inode);
     for (unsigned i = 0; inode && i < t->n; i++) {
-        visit(t, t->pids[i]);
+        (void)watcher_children(t->pids[i], add_to_tree, t);
         if (i == 0 || !holds_socket(t, t->pids[i], wanted))
             continue;
         numbers_inside(t->pids[i], ret);
