@@ -7,38 +7,32 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sha2.h>
 
 #include "base/fd.h"
+#include "base/sha256.h"
 #include "layer/change.h"
 #include "layer/repo/repo.h"
 #include "sys/fd.h"
 
 #define LFS_PARTS "lfs" /* below the store: copies, which are judged and then applied; no box reaches them */
 
-/* Of the file's content, in hexadecimal. */
-static int lfs_sum(int fd, char ret[2 * SHA256_DIGEST_LENGTH + 1])
+/* Of the file's content. */
+static int lfs_sum(int fd, char ret[65])
 {
-    static const char digits[] = "0123456789abcdef";
-    uint8_t room[1u << 14], digest[SHA256_DIGEST_LENGTH];
+    uint8_t room[1u << 14];
     SHA2_CTX sum;
     long n;
     SHA256Init(&sum);
     while ((n = sys_read(fd, room, sizeof room)) > 0)
         SHA256Update(&sum, room, (size_t)n);
-    SHA256Final(digest, &sum);
-    for (size_t i = 0; i < sizeof digest; i++) {
-        ret[2 * i] = digits[digest[i] >> 4];
-        ret[2 * i + 1] = digits[digest[i] & 15];
-    }
-    ret[2 * sizeof digest] = 0;
+    sha256_end(&sum, ret);
     return (int)n;
 }
 
 /* -EBADMSG: its name is not the hash of its content. */
 static int lfs_stage_one(const struct layer_trees *t, struct change *c, int parts, const char *part)
 {
-    char sum[2 * SHA256_DIGEST_LENGTH + 1];
+    char sum[65];
     const char *name;
     own_fd int dir = repo_parent(t, t->upper, c->path, &name);
     int e = dir < 0 ? dir : object_copy(dir, name, &c->new, parts, part);
