@@ -15,6 +15,7 @@
 #include "base/sha256.h"
 #include "run/world.h"
 #include "policy/build.h"
+#include "user/own_dirs.h"
 #include "user/replace.h"
 
 #define MAX_TRUST_TEXT (PATH_MAX + 128)
