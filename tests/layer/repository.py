@@ -167,6 +167,11 @@ def cases(c):  # noqa: C901
         layer = layer_of("lfs", store.replace("big", "f1") + "true")
         layer.pinfold("apply", "--all", ok=(0, 1))
         check(len([n for _, _, names in os.walk(os.path.join(layer.work, ".git/lfs/objects")) for n in names]) == 1, "without a commit")
+        layer = layer_of("lfs", "for i in 1 2; do n=$(printf '%064d' $i); mkdir -p .git/lfs/objects/00/00; truncate -s 1T .git/lfs/objects/00/00/$n; done; " + store.replace("big", "f1"))
+        began = time.monotonic()
+        err = layer.pinfold("apply", "--all", ok=(1,))[2]
+        check(err.count("it has holes") == 2 and time.monotonic() - began < 60, err)
+        check(len([n for _, _, names in os.walk(os.path.join(layer.work, ".git/lfs/objects")) for n in names]) == 1, "beside one with holes")
 
     def kinds():
         layer = layer_of("kinds", WORK, fill=lambda work: fill(work, init="init -q -b main --object-format=sha256"))

@@ -16,37 +16,66 @@
 
 #define LFS_PARTS "lfs" /* below the store: copies, which are judged and then applied; no box reaches them */
 
+/* Of all objects together: reading these takes time and writing them none, so a box could make an apply last for days. */
+#define MAX_HOLES ((uint64_t)4 << 30)
+
+static uint64_t holes_of(int fd, uint64_t size)
+{
+    uint64_t holes = 0;
+    for (uint64_t at = 0; at < size;) {
+        const int64_t data = sys_lseek(fd, (int64_t)at, SEEK_DATA);
+        if (data < 0)
+            return data == -ENXIO ? holes + size - at : holes;
+        const int64_t hole = sys_lseek(fd, data, SEEK_HOLE);
+        holes += (uint64_t)data - at;
+        if (hole <= data)
+            return holes;
+        at = (uint64_t)hole;
+    }
+    return holes;
+}
+
 /* Of the file's content. */
 static int lfs_sum(int fd, char ret[65])
 {
     uint8_t room[1u << 14];
     SHA2_CTX sum;
-    long n;
+    long n = sys_lseek(fd, 0, SEEK_SET);
     SHA256Init(&sum);
-    while ((n = sys_read(fd, room, sizeof room)) > 0)
+    while (n >= 0 && (n = sys_read(fd, room, sizeof room)) > 0)
         SHA256Update(&sum, room, (size_t)n);
     sha256_end(&sum, ret);
     return (int)n;
 }
 
-/* -EBADMSG: its name is not the hash of its content. */
-static int lfs_stage_one(const struct layer_trees *t, struct change *c, int parts, const char *part)
+/* `ret_why`: why it is refused, or NULL. */
+static int lfs_stage_one(const struct layer_trees *t, struct change *c, int parts, const char *part, uint64_t *holes,
+                         const char **ret_why)
 {
     char sum[65];
     const char *name;
+    *ret_why = NULL;
     own_fd int dir = repo_parent(t, t->upper, c->path, &name);
     int e = dir < 0 ? dir : object_copy(dir, name, &c->new, parts, part);
     own_fd int fd = e < 0 ? e : object_open(parts, part, S_IFREG);
-    e = fd < 0 ? fd : lfs_sum(fd, sum);
+    if (fd < 0)
+        return fd;
+    *holes += holes_of(fd, c->new.size);
+    if (*holes > MAX_HOLES) {
+        *ret_why = "it has holes, and objects of Git LFS may have 4 GiB of them together, for they are read to the end";
+        return 0;
+    }
+    e = lfs_sum(fd, sum);
     if (e == 0 && strcmp(sum, name) != 0)
-        return -EBADMSG;
-    return e < 0 ? e : object_look(parts, part, &c->new);
+        *ret_why = "its name is not the hash of its content, as that of an object of Git LFS";
+    return e < 0 || *ret_why ? e : object_look(parts, part, &c->new);
 }
 
 int lfs_stage(const struct layer_trees *t, struct changes *all, bool *take, struct arena *mem,
               struct apply_outcome *ret, struct err *e)
 {
     own_fd int parts = -1;
+    uint64_t holes = 0;
     for (size_t i = 0; i < all->n; i++) {
         struct change *c = &all->all[i];
         char part[32];
@@ -59,15 +88,19 @@ int lfs_stage(const struct layer_trees *t, struct changes *all, bool *take, stru
                 made < 0 ? made : sys_openat(t->store, LFS_PARTS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
         }
         snprintf(part, sizeof part, "%zu", i);
-        const int r = parts < 0 ? parts : lfs_stage_one(t, c, parts, part);
-        take[i] = r == 0;
-        if (r < 0 && r != -EBADMSG)
+        const char *why = NULL;
+        const uint64_t before = holes;
+        const int r = parts < 0 ? parts : lfs_stage_one(t, c, parts, part, &holes, &why);
+        take[i] = r == 0 && !why;
+        if (r < 0)
             return err_sys(e, ERR_SYSTEM, -r, "layer %s: cannot prepare '%.300s'", t->id, c->path);
-        if (r == 0)
+        if (why) {
+            holes = before;
+            (void)sys_unlinkat(parts, part, 0);
+        } else {
             c->part = arena_printf(mem, LFS_PARTS "/%s", part);
-        if (r == 0 ? !c->part
-                   : outcome_refuse(mem, ret, c->path,
-                                    "its name is not the hash of its content, as that of an object of Git LFS") < 0)
+        }
+        if (why ? outcome_refuse(mem, ret, c->path, why) < 0 : !c->part)
             return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s: cannot apply it", t->id);
     }
     return 0;

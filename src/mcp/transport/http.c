@@ -586,7 +586,8 @@ static bool take_body(struct http_connection *c)
     }
     /* What has been taken is cut out behind the head, which the fields still point into. */
     size_t taken = before - rest.n;
-    memmove(c->in.p + c->head_bytes, c->in.p + c->head_bytes + taken, rest.n);
+    if (taken) /* a large chunk comes in many pieces: the ones that are there are not copied for each */
+        memmove(c->in.p + c->head_bytes, c->in.p + c->head_bytes + taken, rest.n);
     c->in.n -= taken;
     return r == 1;
 }
