@@ -365,6 +365,8 @@ static void lies(void **state)
 
 /* ---- a terminal that nobody has open any more ---- */
 
+enum { NO_FILTERS = 103 }; /* the child's status: seccomp filters cannot be installed */
+
 static volatile sig_atomic_t reads;
 
 /* The first read(2) answers as Linux does when the last words and the end come in the midst of it; the others really read. */
@@ -397,9 +399,10 @@ static void trap_reads(int fd)
                                  BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     const struct sock_fprog program = {sizeof code / sizeof *code, code};
     struct sigaction trap = {.sa_sigaction = instead_of_read, .sa_flags = SA_SIGINFO};
-    if (sigaction(SIGSYS, &trap, NULL) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+    if (sigaction(SIGSYS, &trap, NULL) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         _exit(100);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+        _exit(NO_FILTERS);
 }
 
 /* What a program wrote just before it closed the terminal arrives, also when the kernel says the end first. */
@@ -428,6 +431,10 @@ static void last_words(void **state)
     }
     (void)close(to[1]);
     assert_true(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+    if (WEXITSTATUS(status) == NO_FILTERS) {
+        print_message("seccomp filters cannot be installed here (qemu-user, or a kernel without them)\n");
+        skip();
+    }
     assert_int_equal(WEXITSTATUS(status), 0);
     assert_int_equal(read(to[0], got, sizeof got - 1), 10);
     assert_string_equal(got, "last words");
