@@ -164,9 +164,14 @@ def cases(c):  # noqa: C901
         check(code == 1 and "its name is not the hash of its content" in err and all(f"{name}: git obeys it" in err for name in (".git/lfs/tmp/x", ".git/lfs/objects/00/00/short", ".git/lfs/objects/zz/x")), err)
         layer.pinfold("undo")
         check(not any(names for _, _, names in os.walk(top)) and git(layer, "log", "-1", "--format=%s") == "one\n", "taken back")
-        layer = layer_of("lfs", store.replace("big", "f1") + "true")
+        layer = layer_of("lfs", store.replace("big", "f1") + "chmod 666 $d/$n; chmod -R a+w .git/lfs; umask 0; mkdir .git/lfs/objects/01")
         layer.pinfold("apply", "--all", ok=(0, 1))
-        check(len([n for _, _, names in os.walk(os.path.join(layer.work, ".git/lfs/objects")) for n in names]) == 1, "without a commit")
+        found = [os.path.join(at, name) for at, names, files in os.walk(os.path.join(layer.work, ".git/lfs")) for name in names + files]
+        check(len([one for one in found if os.path.isfile(one)]) == 1, "without a commit", found)
+        wrong = [one for one in found if os.stat(one).st_mode & 0o002]
+        check(not wrong, "others could change what was judged", wrong)
+        left = [c for c in layer.changes() if "lfs/objects" in c["path"]]
+        check(all(c["what"] == ["mode"] and c["waits"] for c in left), "more is left than modes, which wait to be named", left)
         layer = layer_of("lfs", "for i in 1 2; do n=$(printf '%064d' $i); mkdir -p .git/lfs/objects/00/00; truncate -s 1T .git/lfs/objects/00/00/$n; done; " + store.replace("big", "f1"))
         began = time.monotonic()
         err = layer.pinfold("apply", "--all", ok=(1,))[2]
