@@ -391,7 +391,10 @@ static const struct scenario {
     {"a-new-submodule-and-a-link-in-its-place", late_module, {late_config, module_link}, module_counts},
 };
 
-/* Whoever won the last rounds begins later: so the two acts meet after a while, however fast each of them is. */
+/*
+ * Whoever won the last rounds begins later, each time by twice as much, until the other one wins: so the two acts meet after a few
+ * rounds, also where one is five calls of a busy guard and the other is one.
+ */
 static void some_time(long lead)
 {
     long mine = (role == 0 ? lead : -lead) + random() % 6000;
@@ -402,8 +405,12 @@ static void some_time(long lead)
 
 static long next_lead(long lead)
 {
-    int first = shared->did[0] - shared->did[1];
-    lead += first > 0 ? 3000 : first < 0 ? -3000 : 0;
+    static long step = 3000;
+    static int last;
+    const int first = shared->did[0] - shared->did[1];
+    step = first && first == last && step < 400000 ? 2 * step : 3000;
+    last = first;
+    lead += first > 0 ? step : first < 0 ? -step : 0;
     return lead > 3000000 ? 3000000 : lead < -3000000 ? -3000000 : lead;
 }
 
