@@ -309,8 +309,8 @@ static bool tell_settings(const struct ask *a, const struct settings_file *s, st
                  "--no-default-rc', which does not read it, or allow it with --ro ~/%s",
                  s->program, s->file, s->file);
     else
-        complain("%s had no ~/%s: that is hidden in the box, for it may hold tokens; if it needs this file, allow it "
-                 "with --ro ~/%s",
+        complain("%s found no ~/%s: the box hides it, because it may hold tokens; if the command needs "
+                 "this file, show it with --ro ~/%s",
                  s->program, s->file, s->file);
     return true;
 }

@@ -359,9 +359,9 @@ static bool is_a_managers(const char *socket)
 static const char *git_way_out(const char *rule)
 {
     static const char *const acts[][2] = {
-        {"rebase-merge/", "take back what has begun with 'git rebase --abort'; then "},
-        {"rebase-apply/", "take back what has begun with 'git am --abort' (or 'git rebase --abort'); then "},
-        {"sequencer/", "take back what has begun with 'git cherry-pick --abort' (or 'git revert --abort'); then "}};
+        {"rebase-merge/", "undo what git has begun ('git rebase --abort'); then "},
+        {"rebase-apply/", "undo what git has begun ('git am --abort' or 'git rebase --abort'); then "},
+        {"sequencer/", "undo what git has begun ('git cherry-pick --abort' or 'git revert --abort'); then "}};
     for (size_t i = 0; rule && i < sizeof acts / sizeof *acts; i++) {
         if (str_starts(str_of(rule), str_of(acts[i][0])))
             return acts[i][1];

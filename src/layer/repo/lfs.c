@@ -65,12 +65,12 @@ static int lfs_stage_one(const struct layer_trees *t, struct change *c, int part
         return fd;
     *holes += holes_of(fd, c->new.size);
     if (*holes > MAX_HOLES) {
-        *ret_why = "it has holes, and objects of Git LFS may have 4 GiB of them together, for they are read to the end";
+        *ret_why = "it has holes, and the objects of Git LFS in an apply may have no more than 4 GiB of them together";
         return 0;
     }
     e = lfs_sum(fd, sum);
     if (e == 0 && strcmp(sum, name) != 0)
-        *ret_why = "its name is not the hash of its content, as that of an object of Git LFS";
+        *ret_why = "its name is not the hash of its content, as it must be for an object of Git LFS";
     if (e == 0 && !*ret_why)
         e = sys_fchmod(fd, LFS_MODES & c->new.mode);
     return e < 0 || *ret_why ? e : object_look(parts, part, &c->new);

@@ -177,7 +177,7 @@ static int call_begin(const struct rpc_request *q, const struct tool *t, const j
     }
     if (what.n > MCP_MAX_HELD - p->server->held) {
         free(c);
-        return bad(q, RPC_INTERNAL, "the calls in progress have 256 MiB of arguments, which is the most");
+        return bad(q, RPC_INTERNAL, "the arguments of all calls in progress would exceed 256 MiB; wait for one to end");
     }
     p->server->held += what.n;
     *c = (struct call){.held = what.n,

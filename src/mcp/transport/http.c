@@ -642,7 +642,7 @@ static void bound_unread(struct http_connection *c)
         n += one->in.n + one->body.n;
     if (n <= MCP_MAX_HELD)
         return;
-    refuse(c, 503, "the requests that are not whole yet have 256 MiB, which is the most");
+    refuse(c, 503, "the requests that are being received exceed 256 MiB together; send this one again later");
     buf_free(&c->in);
 }
 
