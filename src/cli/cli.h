@@ -248,8 +248,9 @@ int verb_discard(struct ask *a);
 int layer_show(const char *id, int fd);
 /* tell.c: each entry of `list` with its path and its member `why`, on stderr: STATUS_NO if there is any. */
 int complain_left(const struct pinfold_value *list, const char *why);
-/* pager.c: whether a descriptor is a terminal that is to be painted; prints by way of the pager on a terminal; puts a patch as people
-   read it. */
+/* pager.c: whether a descriptor is a terminal that obeys escape sequences; whether it is to be painted; prints by way of the pager on a
+   terminal; puts a patch as people read it. */
+bool has_sequences(int fd);
 bool has_colours(int fd);
 int print_paged(const struct ask *a, const struct buf *out);
 void put_patch(struct str text, bool colours, struct buf *out);

@@ -55,8 +55,7 @@ static struct output_lines choose_lines(const struct ask *a)
         return l;
     bool terminal = isatty(2);
     l.around = terminal || a->verbose;
-    const char *term = getenv("TERM");
-    l.clears = terminal && term && *term && strcmp(term, "dumb") != 0;
+    l.clears = has_sequences(2);
     l.dim = has_colours(2);
     return l;
 }
@@ -284,8 +283,9 @@ static bool fetches(const struct ask *a)
     static const char words[][8] = {"install", "add", "ci", "update", "upgrade", "require", "lock", "sync", "publish"};
     bool found = a->n_words == 1;
     for (int i = 1; i < a->n_words; i++) {
+        found |= strstr(a->words[i], " install") != NULL; /* sh -c 'cd web && composer install' */
         for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-            found |= same(a->words[i], words[k]) || strstr(a->words[i], " install") != NULL;
+            found |= same(a->words[i], words[k]);
     }
     return found;
 }

@@ -16,6 +16,7 @@
 #include "layer/side.h"
 #include "layer/text.h"
 #include "sys/fd.h"
+#include "sys/remove.h"
 
 #define PARTS     "parts"
 #define HUNKS_MAX 100000
@@ -180,14 +181,7 @@ static int make_part(const struct layer_trees *t, struct change *c, const char *
 
 void hunks_clear(const struct layer_trees *t)
 {
-    char room[4096] __attribute__((aligned(8)));
-    own_fd int parts = sys_openat(t->store, PARTS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    struct sys_entries entries = {.dir = parts, .room = room, .bytes = sizeof room};
-    if (parts < 0)
-        return;
-    for (const struct sys_dirent *d; (d = sys_next_entry(&entries));)
-        (void)sys_unlinkat(parts, d->name, 0);
-    (void)sys_unlinkat(t->store, PARTS, AT_REMOVEDIR);
+    remove_tree(t->store, PARTS);
 }
 
 static int open_parts(const struct layer_trees *t, struct err *e)

@@ -15,6 +15,7 @@
 #include "layer/side.h"
 #include "layer/text.h"
 #include "sys/fd.h"
+#include "sys/remove.h"
 
 #define NOTES      "base-notes" /* lines of a hash and a path, below the store */
 #define MERGED     "merged"     /* below the store: what is merged, until it is applied */
@@ -188,14 +189,7 @@ int merges_ask(const struct layer_trees *t, const struct merges *m, int fd, stru
 
 void merges_clear(const struct layer_trees *t)
 {
-    char room[4096] __attribute__((aligned(8)));
-    own_fd int dir = sys_openat(t->store, MERGED, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    struct sys_entries entries = {.dir = dir, .room = room, .bytes = sizeof room};
-    if (dir < 0)
-        return;
-    for (const struct sys_dirent *d; (d = sys_next_entry(&entries));)
-        (void)sys_unlinkat(dir, d->name, 0);
-    (void)sys_unlinkat(t->store, MERGED, AT_REMOVEDIR);
+    remove_tree(t->store, MERGED);
 }
 
 static int take_one(const struct layer_trees *t, struct change *c, size_t i, int answer, int dir, struct arena *mem)

@@ -46,7 +46,7 @@ static int write_note(int dir, const char *agent, struct str text)
 {
     char beside[PROJECT_WORD + 16];
     snprintf(beside, sizeof beside, ".%s.new", agent);
-    return file_replace(dir, agent, beside, text, 0600);
+    return file_replace_unsynced(dir, agent, beside, text, 0600);
 }
 
 int project_agent_note(const char *real, const char *agent, const struct pinfold_option *options, char *why,

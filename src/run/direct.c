@@ -278,15 +278,6 @@ static bool is_tried_by_pinfold(const struct denial *d)
     return tried && (str_is(program, "pinfold") || str_ends(program, STR("/pinfold")));
 }
 
-/* A command that succeeded needs no guard less: without the offer of that, if the sentence ends with it. `at`: where the offers begin. */
-static void offer_less(struct buf *words, size_t at)
-{
-    if (!buf_ok(words) || at > words->n || !str_ends(buf_view(words), STR(WORDS_GUARD_OFF)))
-        return;
-    words->n = at;
-    buf_text(words, "the command succeeded without it; if it is needed, do it outside the box");
-}
-
 void say_notes(const struct pinfold_run_options *o, const struct pinfold_result *result)
 {
     auto_buf struct buf words = BUF(MAX_WORDS);
@@ -311,9 +302,7 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
             continue;
         }
         buf_free(&words);
-        const size_t at = words_denial(&r->denials[i], terms->policy, &words);
-        if (has_succeeded(r))
-            offer_less(&words, at);
+        (void)words_denial(&r->denials[i], terms->policy, has_succeeded(r), &words);
         if (terms->start_name)
             words_in_session(&r->denials[i], terms->start_name, terms->net, &words);
         say_line(o, PINFOLD_SAY_NOTE, &words);

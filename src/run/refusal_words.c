@@ -370,7 +370,7 @@ static const char *git_way_out(const char *rule)
 }
 
 /* What allows a refusal by a rule, after the sentence's beginning. */
-static void rule_offer(const struct denial *d, const struct policy *policy, struct buf *out)
+static void rule_offer(const struct denial *d, const struct policy *policy, bool succeeded, struct buf *out)
 {
     if (d->origin && strstr(d->origin, OWN_ORIGIN)) {
         buf_text(out, "it cannot be changed in a box; change it outside");
@@ -388,14 +388,19 @@ static void rule_offer(const struct denial *d, const struct policy *policy, stru
     } else if (same(d->origin, "built in") && d->rule && d->rule[0] == '/') {
         buf_text(out, "it cannot be changed in a box; change it outside");
     } else if (is_guarded_name(policy, d) || same(d->origin, "built in")) {
-        const bool name = is_guarded_name(policy, d);
+        const bool name = is_guarded_name(policy, d), one = name && !is_repositorys(d->rule);
+        const bool all = !one && !is_no_names(d->rule);
+        if (all && succeeded) {
+            buf_text(out, "the command succeeded without it; if it is needed, do it outside the box");
+            return;
+        }
         buf_text(out, name ? git_way_out(d->rule) : "");
         buf_text(out, "do it outside the box");
-        if (name && !is_repositorys(d->rule)) {
+        if (one) {
             buf_text(out, ", or allow this name with --guard-allow ");
             words_shell(out, d->rule);
-        } else if (!is_no_names(d->rule)) {
-            buf_text(out, WORDS_GUARD_OFF);
+        } else if (all) {
+            buf_text(out, ", or run with --guard off");
         }
     } else {
         rule_remedy(d, out);
@@ -479,7 +484,7 @@ static bool special_denial(const struct denial *d, const struct policy *policy, 
     return true;
 }
 
-size_t words_denial(const struct denial *d, const struct policy *policy, struct buf *out)
+size_t words_denial(const struct denial *d, const struct policy *policy, bool succeeded, struct buf *out)
 {
     size_t offer = 0;
     if (special_denial(d, policy, out, &offer))
@@ -502,7 +507,7 @@ size_t words_denial(const struct denial *d, const struct policy *policy, struct 
     }
     buf_char(out, ')');
     begin_offer(out, &offer);
-    rule_offer(d, policy, out);
+    rule_offer(d, policy, succeeded, out);
     return offer;
 }
 

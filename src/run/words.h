@@ -29,9 +29,11 @@ void words_errors(const struct box_result *r, const char *command, struct buf *o
 void words_limit(const struct box_result *r, const struct limits *l, struct buf *out);
 /* What a box leaves: one line. */
 void words_left(const struct left_behind *l, struct buf *out);
-/* `policy`: for the names that it guards; or NULL. Returns where in `out` the remedy begins; out->n: it has none. */
-#define WORDS_GUARD_OFF ", or run with --guard off" /* the end of a sentence that offers it */
-size_t words_denial(const struct denial *d, const struct policy *policy, struct buf *out);
+/*
+ * `policy`: for the names that it guards; or NULL. `succeeded`: the command did, and is not told to go without the guard. Returns where in
+ * `out` the remedy begins; out->n: it has none.
+ */
+size_t words_denial(const struct denial *d, const struct policy *policy, bool succeeded, struct buf *out);
 
 /* How a session gets the option that such a sentence ends with: its own commands have none of the policy's. */
 void words_in_session(const struct denial *d, const char *session, enum net_mode net, struct buf *out);

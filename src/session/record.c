@@ -240,7 +240,7 @@ int record_write(const struct session_place *p, const struct record *r, struct e
     snprintf(path, sizeof path, "%s/record", p->state);
     snprintf(fresh, sizeof fresh, "%s/record.%d", p->state, (int)getpid());
     print_record(r, &out);
-    const int no = buf_ok(&out) ? file_replace(AT_FDCWD, path, fresh, buf_view(&out), 0600) : -ENOMEM;
+    const int no = buf_ok(&out) ? file_replace_unsynced(AT_FDCWD, path, fresh, buf_view(&out), 0600) : -ENOMEM;
     return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "cannot write the session's record '%s'", path) : 0;
 }
 

@@ -10,7 +10,7 @@
 
 #include "sys/fd.h"
 
-int file_make(int dir, const char *name, struct str bytes, unsigned mode)
+static int make_beside(int dir, const char *name, struct str bytes, unsigned mode, bool synced)
 {
     (void)sys_unlinkat(dir, name, 0);
     own_fd int fd = sys_openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -19,11 +19,16 @@ int file_make(int dir, const char *name, struct str bytes, unsigned mode)
     int no = sys_write_all(fd, bytes.p, bytes.n);
     if (no == 0 && mode != 0600)
         no = sys_fchmod(fd, mode);
-    if (no == 0)
+    if (no == 0 && synced)
         no = sys_fsync(fd);
     if (no < 0)
         (void)sys_unlinkat(dir, name, 0);
     return no;
+}
+
+int file_make(int dir, const char *name, struct str bytes, unsigned mode)
+{
+    return make_beside(dir, name, bytes, mode, true);
 }
 
 /* A directory that may be searched and not read cannot be written by itself; nor is every file system able to. */
@@ -38,11 +43,17 @@ static int sync_directory_of(int dir, const char *name)
     return no == -EINVAL ? 0 : no;
 }
 
-int file_take_place(int dir, const char *beside, const char *name)
+static int give_name(int dir, const char *beside, const char *name)
 {
     const int no = sys_renameat2(dir, beside, dir, name, 0);
     if (no < 0)
         (void)sys_unlinkat(dir, beside, 0);
+    return no;
+}
+
+int file_take_place(int dir, const char *beside, const char *name)
+{
+    const int no = give_name(dir, beside, name);
     return no < 0 ? no : sync_directory_of(dir, name);
 }
 
@@ -50,4 +61,10 @@ int file_replace(int dir, const char *name, const char *beside, struct str bytes
 {
     const int no = file_make(dir, beside, bytes, mode);
     return no < 0 ? no : file_take_place(dir, beside, name);
+}
+
+int file_replace_unsynced(int dir, const char *name, const char *beside, struct str bytes, unsigned mode)
+{
+    const int no = make_beside(dir, beside, bytes, mode, false);
+    return no < 0 ? no : give_name(dir, beside, name);
 }

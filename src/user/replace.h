@@ -17,3 +17,8 @@ int file_take_place(int dir, const char *beside, const char *name);
  * time, or else one that never changes, so that nothing is left of a process that was killed.
  */
 int file_replace(int dir, const char *name, const char *beside, struct str bytes, unsigned mode);
+/*
+ * Does not wait for the disk, which takes milliseconds: for what is written at starts and is of no use, or can be found again, after the
+ * machine has crashed.
+ */
+int file_replace_unsynced(int dir, const char *name, const char *beside, struct str bytes, unsigned mode);

@@ -346,7 +346,7 @@ static void keep(const char *path, const struct buf *b)
     }
     sweep(dir);
     snprintf(beside, sizeof beside, "%s/.%d", dir, (int)getpid());
-    (void)file_replace(AT_FDCWD, path, beside, buf_view(b), 0600);
+    (void)file_replace_unsynced(AT_FDCWD, path, beside, buf_view(b), 0600);
 }
 
 void container_forget(const struct container_ask *ask)

@@ -64,7 +64,7 @@ void container_note(const char *state, const struct container_daemon *d)
     (void)mkdir(path, 0700);
     *slash = '/';
     snprintf(beside, sizeof beside, "%s.%d", path, (int)getpid());
-    (void)file_replace(AT_FDCWD, path, beside, (struct str){text, (size_t)n}, 0600);
+    (void)file_replace_unsynced(AT_FDCWD, path, beside, (struct str){text, (size_t)n}, 0600);
 }
 
 void container_unnote(const char *state, const struct container_daemon *d)

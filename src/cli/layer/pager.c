@@ -13,10 +13,16 @@
 #include "base/json.h"
 #include "cli/cli.h"
 
+bool has_sequences(int fd)
+{
+    const char *terminal = getenv("TERM");
+    return isatty(fd) && terminal && *terminal && !same(terminal, "dumb");
+}
+
 bool has_colours(int fd)
 {
-    const char *no = getenv("NO_COLOR"), *terminal = getenv("TERM");
-    return isatty(fd) && !(no && *no) && terminal && *terminal && !same(terminal, "dumb");
+    const char *no = getenv("NO_COLOR");
+    return !(no && *no) && has_sequences(fd);
 }
 
 static const char *pager_of(const struct ask *a)

@@ -15,6 +15,7 @@
 #include "layer/repo/repo.h"
 #include "layer/text.h"
 #include "sys/fd.h"
+#include "sys/remove.h"
 
 #define ROOM        (128u << 10)
 #define TYPES_MAX   ((size_t)16 << 20)
@@ -47,15 +48,7 @@ static int land_refuse(struct landing *l, const char *path, const char *why)
 
 void repo_parts_clear(const struct layer_trees *t)
 {
-    char room[4096] __attribute__((aligned(8)));
-    own_fd int dir = sys_openat(t->store, REPO_PARTS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    struct sys_entries entries = {.dir = dir, .room = room, .bytes = sizeof room};
-    if (dir < 0)
-        return;
-    for (const struct sys_dirent *d; (d = sys_next_entry(&entries));)
-        if (sys_unlinkat(dir, d->name, 0) == -EISDIR)
-            (void)sys_unlinkat(dir, d->name, AT_REMOVEDIR);
-    (void)sys_unlinkat(t->store, REPO_PARTS, AT_REMOVEDIR);
+    remove_tree(t->store, REPO_PARTS);
 }
 
 /* Made anew, unless another repository has parts in it. */

@@ -13,6 +13,7 @@
 #include "layer/change.h"
 #include "layer/repo/repo.h"
 #include "sys/fd.h"
+#include "sys/remove.h"
 
 #define LFS_PARTS "lfs" /* below the store: copies, which are judged and then applied; no box reaches them */
 
@@ -117,12 +118,5 @@ int lfs_stage(const struct layer_trees *t, struct changes *all, bool *take, stru
 
 void lfs_clear(const struct layer_trees *t)
 {
-    char room[4096] __attribute__((aligned(8)));
-    own_fd int parts = sys_openat(t->store, LFS_PARTS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    struct sys_entries entries = {.dir = parts, .room = room, .bytes = sizeof room};
-    if (parts < 0)
-        return;
-    for (const struct sys_dirent *d; (d = sys_next_entry(&entries));)
-        (void)sys_unlinkat(parts, d->name, 0);
-    (void)sys_unlinkat(t->store, LFS_PARTS, AT_REMOVEDIR);
+    remove_tree(t->store, LFS_PARTS);
 }

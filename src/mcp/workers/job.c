@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "mcp/protocol/mime.h"
 
 #define MAX_LINE 4000
@@ -67,30 +68,16 @@ int frame_send(int socket, enum frame_type type, struct str bytes)
     return send_all(socket, parts, bytes.n ? 2 : 1);
 }
 
-static int receive_all(int socket, void *to, size_t n)
-{
-    for (char *at = to; n;) {
-        ssize_t got = recv(socket, at, n, 0);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return got < 0 ? -errno : -ECONNRESET;
-        at += got;
-        n -= (size_t)got;
-    }
-    return 0;
-}
-
 int frame_receive(int socket, uint32_t *ret_type, struct buf *to)
 {
     struct job_frame head;
-    int r = receive_all(socket, &head, sizeof head);
+    int r = fd_read_exactly(socket, &head, sizeof head);
     if (r < 0)
         return r;
     char *at = head.n > to->max ? NULL : buf_space(to, head.n);
     if (!at)
         return -ENOMEM;
-    r = receive_all(socket, at, head.n);
+    r = fd_read_exactly(socket, at, head.n);
     if (r < 0)
         return r;
     buf_grew(to, head.n);

@@ -38,7 +38,7 @@ void denied_offer(const struct box_terms *terms, const struct box_result *r, con
     if (d->remedy) /* which was tried */
         buf_printf(&words, "%s%s", d->option ? ALLOW : "", d->remedy);
     else
-        at = limit ? limit_words(terms, r, d, &words) : words_denial(d, terms->policy, &words);
+        at = limit ? limit_words(terms, r, d, &words) : words_denial(d, terms->policy, false, &words);
     if (terms->start_name && !limit && at < words.n)
         words_in_session(d, terms->start_name, terms->net, &words);
     if (buf_ok(&words))
@@ -60,7 +60,7 @@ void say_denied(const struct pinfold_run_options *o, const struct denial *d, con
     if (!o->denied)
         return;
     auto_buf struct buf words = BUF(4 * MAX_WORDS);
-    const size_t at = d->remedy || same(d->kind, "limit") ? 0 : words_denial(d, policy, &words);
+    const size_t at = d->remedy || same(d->kind, "limit") ? 0 : words_denial(d, policy, false, &words);
     auto_buf struct buf offer = BUF(4 * MAX_WORDS);
     buf_str(&offer, offer_text(buf_view(&words), at));
     const struct pinfold_denial told = {.size = sizeof told,
