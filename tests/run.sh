@@ -95,6 +95,9 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 started=$SECONDS
+# Hundredths of a second that the machine's processors have worked, and have had, since it was switched on: proc_stat(5).
+processors() { awk '/^cpu / { for (i = 2; i <= 9; i++) all += $i; print all - $5 - $6, all; exit }' /proc/stat; }
+read -r worked_before had_before < <(processors)
 fail_log() { # what, log
     echo "test: $1 failed; the last lines of its log:" >&2
     tail -n 40 "$2" | sed 's/^/  | /' >&2
@@ -242,7 +245,9 @@ while
     [ "${#pids[@]}" -gt 0 ]
 do reap_one; done
 
-echo "all in $((SECONDS - started)) s"
+read -r worked had < <(processors)
+had=$((had - had_before))
+echo "all in $((SECONDS - started)) s; of the processors $((had > 0 ? 100 * (worked - worked_before) / had : 0)) % were used"
 if [ "$failed_all" != 0 ]; then
     echo
     echo "==== what failed, again:"
