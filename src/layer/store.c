@@ -153,8 +153,9 @@ static int put_layer_record(const struct layer_held *l, bool first, struct err *
     json_text(&j, "id", layer->id);
     json_text_or_null(&j, "name", layer->name);
     json_text(&j, "workspace", layer->workspace);
-    json_uint(&j, "dev", layer->device);
-    json_uint(&j, "ino", layer->ino);
+    /* As signed ones: file systems use all 64 bits (overlayfs with xino), and whoever reads this has no other numbers. */
+    json_int(&j, "dev", (int64_t)layer->device);
+    json_int(&j, "ino", (int64_t)layer->ino);
     json_object(&j, "t0");
     json_int(&j, "sec", layer->since / 1000000000);
     json_int(&j, "nsec", layer->since % 1000000000);
