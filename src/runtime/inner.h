@@ -70,6 +70,7 @@ struct runner {
         stack; /* where that of this process ends, if it is one in shared memory, or NULL: what is below its frames goes back while it waits */
     struct kept_masks kept;
     uint64_t open_files; /* soft RLIMIT_NOFILE before the builder raised it, 0: unchanged */
+    uint64_t own_files;  /* that of pid 1, which has it back by then; 0: not known */
     uint64_t most_files; /* the hard one, which without a capability nobody raises; 0: not known */
     int beside;          /* directory of the places of the present steps: beside_path, so many bytes of it; or -1 */
     uint32_t beside_bytes;

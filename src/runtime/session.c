@@ -168,6 +168,13 @@ static int start_plain(const struct serving *s, const struct job *job, struct se
     return pid < 0 ? pid : 0;
 }
 
+/* poll(2) takes no more entries than files may be open, and fails for all commands if it gets more. */
+static bool is_full(const struct serving *s)
+{
+    const uint64_t most = s->r->own_files;
+    return s->n == MAX_TASKS || (most && FIRST + s->n >= most);
+}
+
 /* `of`: whose environment and directory it has. */
 static void run_task(struct serving *s, const struct job_image *j, const struct job_image *of, struct arrival *a,
                      int first)
@@ -195,7 +202,7 @@ static void run_task(struct serving *s, const struct job_image *j, const struct 
     }
     job.argv = list_of(j, of, &envp, &pages, &bytes);
     job.envp = envp;
-    int e = !job.argv ? -ENOMEM : s->n == MAX_TASKS ? -EAGAIN : 0;
+    int e = !job.argv ? -ENOMEM : is_full(s) ? -EAGAIN : 0;
     if (e == 0)
         e = tty ? start_on_terminal(s, &job, &t) : start_plain(s, &job, &t);
     if (pages)

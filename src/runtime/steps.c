@@ -487,6 +487,7 @@ int steps_room(struct runner *r)
     if (e < 0)
         return held < 200 ? 0 : e;
     r->most_files = limit.hard;
+    r->own_files = limit.soft;
     r->done_room = limit.soft >= enough ? most : 0;
     if (held < 200 || limit.soft >= held + 64)
         return 0;

@@ -326,11 +326,21 @@ void ask_back(void *ctx, int fd, uint32_t stream)
     }
 }
 
+static void listen_for(struct sessiond *k, uint32_t events)
+{
+    struct epoll_event wanted = {.events = events, .data.u64 = TICKET(SOURCE_LISTEN, 0)};
+    (void)epoll_ctl(k->epoll, EPOLL_CTL_MOD, k->listener, &wanted);
+}
+
 bool ask_accept(struct sessiond *k)
 {
     for (int most = 32; most > 0; most--) {
         int pid = 0;
         int fd = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+            listen_for(k, 0); /* it would be ready, and fail, again and again */
+            k->accept_at = sessiond_now() + STARVED_US;
+        }
         if (fd < 0)
             return false;
         if (is_reported()) {
@@ -373,7 +383,7 @@ void ask_ready(struct sessiond *k, unsigned i)
 
 uint64_t ask_next(const struct sessiond *k)
 {
-    uint64_t next = NEVER;
+    uint64_t next = k->accept_at ? k->accept_at : NEVER;
     for (unsigned i = 0; k->n_connections && i < MAX_CONNECTIONS; i++) {
         if (k->connections[i].fd >= 0 && k->connections[i].until < next)
             next = k->connections[i].until;
@@ -383,6 +393,10 @@ uint64_t ask_next(const struct sessiond *k)
 
 void ask_due(struct sessiond *k, uint64_t now)
 {
+    if (k->accept_at && k->accept_at <= now) {
+        k->accept_at = 0;
+        listen_for(k, EPOLLIN);
+    }
     for (unsigned i = 0; k->n_connections && i < MAX_CONNECTIONS; i++) {
         if (k->connections[i].fd >= 0 && k->connections[i].until <= now) {
             (void)shutdown(k->connections[i].fd, SHUT_RD); /* as in ask_accept() */

@@ -18,7 +18,9 @@
 #define LOG_MAX         (1u << 20)
 #define MAX_ENDED       64 /* ended jobs that are remembered */
 #define MAX_ANSWER_JSON (8u << 20)
+#define MAX_LIST_JSON   (192u << 20) /* less than whoever asks for it takes */
 #define MAX_SHOWN_ARGV  (8u << 10)
+#define MAX_SHOWN_WORD  (1u << 10)
 #define AGAIN_US        20000u /* retry interval while a terminal's input is full */
 #define DEFAULT_GRACE   2000u  /* milliseconds */
 
@@ -182,16 +184,29 @@ static struct frame exit_frame(const struct session_job *j)
     return f;
 }
 
+/* What it is waited for now. While it may send nothing and is sent nothing it is not watched at all: that it has hung up would be told
+   again and again. */
+static void attend(struct sessiond *k, unsigned i)
+{
+    const struct attached *a = &attached[i];
+    struct epoll_event wanted = {.events = (a->held_n ? 0 : EPOLLIN) | (a->full ? EPOLLOUT : 0u),
+                                 .data.u64 = TICKET(SOURCE_ATTACHED, i)};
+    if (!wanted.events)
+        (void)epoll_ctl(k->epoll, EPOLL_CTL_DEL, a->fd, NULL);
+    else if (epoll_ctl(k->epoll, EPOLL_CTL_MOD, a->fd, &wanted) < 0 && errno == ENOENT &&
+             epoll_ctl(k->epoll, EPOLL_CTL_ADD, a->fd, &wanted) < 0)
+        detach(k, i); /* it would not be heard any more */
+}
+
 /* False: it could not be sent. A client that is only slow gets it once it has read something. */
 static bool push_message(struct sessiond *k, unsigned i, const void *p, size_t n)
 {
     struct attached *a = &attached[i];
-    struct epoll_event wanted = {.events = EPOLLIN | EPOLLOUT, .data.u64 = TICKET(SOURCE_ATTACHED, i)};
     if (send(a->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
         return true;
     a->full = errno == EAGAIN;
     if (a->full)
-        (void)epoll_ctl(k->epoll, EPOLL_CTL_MOD, a->fd, &wanted);
+        attend(k, i);
     else
         detach(k, i);
     return false;
@@ -205,7 +220,6 @@ static void push(struct sessiond *k, unsigned i)
     } m;
     struct attached *a = &attached[i];
     const struct session_job *j = &jobs[a->job];
-    struct epoll_event wanted = {.events = EPOLLIN, .data.u64 = TICKET(SOURCE_ATTACHED, i)};
     for (;;) {
         size_t n = log_read(j, &a->at, m.bytes, sizeof m.bytes);
         if (n == 0)
@@ -221,9 +235,10 @@ static void push(struct sessiond *k, unsigned i)
             detach(k, i);
         return;
     }
-    if (a->full)
-        (void)epoll_ctl(k->epoll, EPOLL_CTL_MOD, a->fd, &wanted);
-    a->full = false;
+    if (a->full) {
+        a->full = false;
+        attend(k, i);
+    }
 }
 
 static void push_all(struct sessiond *k, const struct session_job *j)
@@ -246,9 +261,7 @@ static void type_held(struct sessiond *k, unsigned i)
         a->held_n -= (size_t)n;
     }
     a->try_at = a->held_n ? sessiond_now() + AGAIN_US : 0;
-    struct epoll_event wanted = {.events = (a->held_n ? 0 : EPOLLIN) | (a->full ? EPOLLOUT : 0u),
-                                 .data.u64 = TICKET(SOURCE_ATTACHED, i)};
-    (void)epoll_ctl(k->epoll, EPOLL_CTL_MOD, a->fd, &wanted);
+    attend(k, i);
 }
 
 void jobs_heard(struct sessiond *k, unsigned i)
@@ -426,8 +439,10 @@ static char *argv_json(const struct job_image *image)
     auto_buf struct buf out = BUF(MAX_ANSWER_JSON);
     struct json j = JSON(&out);
     json_array(&j, NULL);
-    for (uint32_t i = 0; i < image->n_argv && out.n < MAX_SHOWN_ARGV; i++)
-        json_str(&j, NULL, str_of(job_string(image, job_list(image, image->argv_at)[i])));
+    for (uint32_t i = 0; i < image->n_argv && out.n < MAX_SHOWN_ARGV; i++) {
+        const char *word = job_string(image, job_list(image, image->argv_at)[i]);
+        json_str(&j, NULL, (struct str){word, strnlen(word, MAX_SHOWN_WORD)});
+    }
     json_array_end(&j);
     return buf_take(&out);
 }
@@ -514,7 +529,8 @@ static void put_job(struct json *out, const struct session_job *j, const struct 
 
 void jobs_list(struct sessiond *k, struct session_request *q)
 {
-    auto_buf struct buf text = BUF(MAX_ANSWER_JSON);
+    auto_buf struct buf text = BUF(MAX_LIST_JSON);
+    struct err e = {0};
     const struct run_spec *box = &k->ask->box;
     struct box_terms terms = box_terms(box->start.plan);
     struct json out = JSON(&text);
@@ -530,7 +546,10 @@ void jobs_list(struct sessiond *k, struct session_request *q)
     }
     json_array_end(&out);
     json_object_end(&out);
-    answer_bytes(q->from, buf_cstr(&text), text.n, 0, 0, 0);
+    if (buf_ok(&text))
+        answer_bytes(q->from, buf_cstr(&text), text.n, 0, 0, 0);
+    else
+        answer_refused(q->from, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot list the jobs"));
 }
 
 void jobs_output(struct sessiond *k, struct session_request *q)

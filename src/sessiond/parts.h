@@ -22,6 +22,7 @@
 #define MAX_ATTACHED    64
 #define MAX_SHELLS      32
 #define SILENT_US       30000000u /* a connection that sends nothing is closed after this time */
+#define STARVED_US      100000u   /* how long not to accept when descriptors are exhausted */
 #define PASSED_KNOWN    64u       /* more than pid 1 keeps waiting and has not answered yet */
 #define FRESH_US        20000u /* how long a look at the host's files holds for the connection that it was made for */
 #define NEVER           UINT64_MAX
@@ -65,6 +66,7 @@ struct sessiond {
     bool told;                /* a signal asked it to end */
     uint64_t began, commands; /* commands: how many were passed on */
     uint64_t look_at, record_ino;
+    uint64_t accept_at; /* descriptors were exhausted: when to accept again; 0 */
     struct connection connections[MAX_CONNECTIONS];
     unsigned n_connections;
     struct buf image;  /* what is sent to pid 1 */
