@@ -219,8 +219,8 @@ static int say_others(struct prepared *n, const struct engine_reason *no, size_t
 static int prepare_any(const struct pinfold_policy *p, const struct plan_ask *ask, bool thorough, struct prepared *ret,
                        struct err *e)
 {
-    enum { MANY = 16, LONGEST = 1024 };
-    static char said[MANY][LONGEST]; /* a quarter of a small stack (ulimit -s 64) */
+    enum { MANY = 16, ROOM = 1 << 16 };
+    auto_arena struct arena *said = NULL;
     struct engine_reason no[MANY];
     size_t n = 0;
     int last = 0;
@@ -234,10 +234,12 @@ static int prepare_any(const struct pinfold_policy *p, const struct plan_ask *as
         }
         if (r == 0 || e->kind != ERR_CANNOT)
             return r;
-        snprintf(said[n], LONGEST, "%s", reason_of(engines[i], e));
-        no[n] = (struct engine_reason){engines[i]->name, said[n]};
+        if (!said)
+            said = arena_new(ROOM);
+        no[n] = (struct engine_reason){engines[i]->name, said ? arena_text(said, reason_of(engines[i], e)) : NULL};
+        if (!no[n++].why)
+            return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make the plan");
         last = r;
-        n++;
     }
     return n == 1 ? last : none_can(p, no, n, e);
 }

@@ -68,34 +68,37 @@ static int take_file(int file, size_t n, struct buf *out)
 
 int ask_answer(int fd, struct keep_answer *ret, struct buf *out, struct err *e)
 {
-    static struct { /* most of a small stack (ulimit -s 64) */
-        struct frame f;
-        char text[KEEP_MESSAGE];
-    } m;
+    struct frame f;
+    enum { MOST = sizeof f + KEEP_MESSAGE }; /* of a small stack (ulimit -s 64) that would be half */
+    auto_buf struct buf room = BUF(MOST);
+    char *message = buf_space(&room, MOST);
     auto_fd int file = -1;
     long n;
+    if (!message)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read the session's answer");
     do
-        n = sys_recv_fd(fd, &m, sizeof m, &file, 0);
+        n = sys_recv_fd(fd, message, MOST, &file, 0);
     while (n == -EINTR);
-    if (n < (long)sizeof m.f) {
+    if (n < (long)sizeof f) {
         (void)err_say(e, ERR_SYSTEM, "the session ended before it answered");
         return -ESTALE;
     }
-    size_t length = (size_t)n - sizeof m.f;
-    if (m.f.kind == FRAME_REFUSED) {
-        enum err_kind kind = m.f.a > ERR_NONE && m.f.a <= ERR_BUG ? (enum err_kind)m.f.a : ERR_BUG;
-        (void)err_say(e, kind, "%.*s", (int)length, m.text);
-        return m.f.b > 0 && m.f.b < 4096 ? -(int)m.f.b : -EIO;
+    memcpy(&f, message, sizeof f);
+    const struct str text = {message + sizeof f, (size_t)n - sizeof f};
+    if (f.kind == FRAME_REFUSED) {
+        enum err_kind kind = f.a > ERR_NONE && f.a <= ERR_BUG ? (enum err_kind)f.a : ERR_BUG;
+        (void)err_say(e, kind, "%.*s", (int)text.n, text.p);
+        return f.b > 0 && f.b < 4096 ? -(int)f.b : -EIO;
     }
-    int r = m.f.kind != FRAME_ANSWER ? -EBADMSG : 0;
-    if (r == 0 && m.f.b == 1 && file >= 0)
-        r = take_file(file, m.f.a, out);
+    int r = f.kind != FRAME_ANSWER ? -EBADMSG : 0;
+    if (r == 0 && f.b == 1 && file >= 0)
+        r = take_file(file, f.a, out);
     else if (r == 0)
-        buf_put(out, m.text, length);
+        buf_str(out, text);
     if (r < 0 || !buf_ok(out))
         return err_say(e, ERR_BUG, "cannot read the session's answer");
     if (ret)
-        *ret = (struct keep_answer){m.f.c, m.f.utime_us, m.f.stime_us};
+        *ret = (struct keep_answer){f.c, f.utime_us, f.stime_us};
     return 0;
 }
 

@@ -172,6 +172,7 @@ struct limit_watcher {                /* takes samples, for limits without a con
     int tmp_fd; /* the box's own tmpfs, of which all its private places are parts; -1: not found (yet) */
     uint64_t peak, next_us, pause_us;
     uint64_t seen_memory, seen_processes, seen_disk; /* the sample above the limit */
+    struct sample *sample;                           /* room for one, once the first was taken */
 };
 
 struct limit_pacer { /* stops and continues the box, for a limit of processor time without a control group */

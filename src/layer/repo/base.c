@@ -4,6 +4,7 @@
  * how many files a repository has. Until it is whole it has another name.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -62,13 +63,14 @@ void repo_remember(int store, int workspace, const struct layer_below *below, si
 /* 1: there is more. */
 static int copy_piece(struct repo_base *b)
 {
-    static char room[PIECE]; /* one at a time: it is this process's */
+    if (!b->piece && !(b->piece = malloc(PIECE)))
+        return -ENOMEM;
     if (b->to < 0)
         b->to = layer_open_over(b->store, REPO_BASE_NEW, &b->room);
-    const long n = b->to < 0 ? b->to : sys_pread(b->from, room, sizeof room, b->at);
+    const long n = b->to < 0 ? b->to : sys_pread(b->from, b->piece, PIECE, b->at);
     if (n <= 0)
         return (int)n;
-    const long wrote = sys_pwrite(b->to, room, (size_t)n, b->at);
+    const long wrote = sys_pwrite(b->to, b->piece, (size_t)n, b->at);
     b->at += (uint64_t)n;
     return wrote == n ? 1 : wrote < 0 ? (int)wrote : -ENOSPC;
 }
@@ -107,4 +109,6 @@ void repo_base_end(struct repo_base *b)
 {
     sys_drop(&b->from);
     sys_drop(&b->to);
+    free(b->piece);
+    b->piece = NULL;
 }

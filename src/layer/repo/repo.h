@@ -137,6 +137,7 @@ struct repo_base {
     int from, to;
     struct layer_object before;
     uint64_t at, room; /* bytes copied; what the file had before */
+    char *piece;       /* room for what is being copied: of this layer alone, as a process may make several */
 };
 #define REPO_BASE_NONE ((struct repo_base){.store = -1, .from = -1, .to = -1})
 

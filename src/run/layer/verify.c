@@ -17,7 +17,7 @@
 #include "run/layer/gitbox.h"
 #include "run/moves.h"
 
-enum { PIECE = 65536, WORDS_LEAST = 3 /* workspace, directory, "--" */ };
+enum { PIECE = 4096, WORDS_LEAST = 3 /* workspace, directory, "--" */ };
 
 /* The words, NULL-terminated; none: nothing was noted. */
 static int read_note(const struct layer_trees *t, struct arena *mem, char ***ret, struct err *e)
@@ -48,7 +48,7 @@ static int read_note(const struct layer_trees *t, struct arena *mem, char ***ret
 /* A part of git's answer as a file of its own. -1 and errno. */
 static int part_file(const struct layer_trees *t, int answer, const char *name)
 {
-    static char piece[PIECE];
+    char piece[PIECE];
     struct bundle_part part;
     auto_fd int fd = gitbox_file(t->store);
     if (fd < 0)

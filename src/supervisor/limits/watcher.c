@@ -41,12 +41,30 @@
 #define FDS_MAX             16384    /* descriptors looked at in one sample */
 #define TMPFS               0x01021994
 
+struct memfds {
+    struct {
+        dev_t device;
+        ino_t inode;
+    } seen[MEMFDS_MAX];
+    unsigned n, looked;
+};
+
+/* Not on the stack, which may be small (ulimit -s 64), and no static room: a library's caller may have a box in each of its threads. */
 struct sample {
     uint64_t resident, proportional, tasks;
     uint64_t files, mapped; /* bytes in tmpfs and memfds; of these or others in address spaces, if PSS was read */
     unsigned n;             /* before them, in the one page that a small box's sample touches */
-    int pids[TREE_MAX];
+    int pids[TREE_MAX], parents[TREE_MAX];
+    struct memfds memfds;
 };
+
+static struct sample *sample_new(void)
+{
+    struct sample *s = malloc(sizeof *s);
+    if (s)
+        s->n = 0;
+    return s;
+}
 
 static void children_in(const char *path, void (*take)(void *ctx, int child), void *ctx)
 {
@@ -152,14 +170,6 @@ static void find_tmp(struct limit_watcher *w, const struct sample *s)
     }
 }
 
-struct memfds {
-    struct {
-        dev_t device;
-        ino_t inode;
-    } seen[MEMFDS_MAX];
-    unsigned n, looked;
-};
-
 static bool is_new(struct memfds *m, const struct stat *st)
 {
     for (unsigned i = 0; i < m->n; i++) {
@@ -195,17 +205,16 @@ static uint64_t open_memfds(int pid, struct memfds *m)
     return sum;
 }
 
-static uint64_t files_in_memory(struct limit_watcher *w, const struct sample *s)
+static uint64_t files_in_memory(struct limit_watcher *w, struct sample *s)
 {
-    static struct memfds found;
     uint64_t sum = 0;
-    found.n = 0;
+    s->memfds.n = s->memfds.looked = 0;
     if (!w->command && w->tmp_fd < 0)
         find_tmp(w, s);
     if (w->tmp_fd >= 0)
         sum = used_bytes(w->tmp_fd);
     for (unsigned i = 0; i < s->n; i++)
-        sum += open_memfds(s->pids[i], &found);
+        sum += open_memfds(s->pids[i], &s->memfds);
     return sum;
 }
 
@@ -239,21 +248,22 @@ static void take_sample(struct sample *s, struct limit_watcher *w, uint64_t memo
 
 void watcher_walk(const struct limit_watcher *w, void (*see)(void *ctx, int pid, int parent), void *ctx)
 {
-    static struct sample s; /* as the others here: a quarter of a small stack (ulimit -s 64) */
-    static int parents[TREE_MAX];
+    struct sample *s = sample_new();
     char path[64];
-    s.n = 0;
+    if (!s)
+        return;
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", w->builder, w->builder);
-    children_in(path, add_to_sample, &s);
-    if (s.n > 1)
-        s.n = 1; /* as in take_sample() */
-    parents[0] = w->builder;
-    for (unsigned i = 0, known = s.n; i < s.n; i++) {
-        see(ctx, s.pids[i], parents[i]);
-        (void)watcher_children(s.pids[i], add_to_sample, &s);
-        for (; known < s.n; known++)
-            parents[known] = s.pids[i];
+    children_in(path, add_to_sample, s);
+    if (s->n > 1)
+        s->n = 1; /* as in take_sample() */
+    s->parents[0] = w->builder;
+    for (unsigned i = 0, known = s->n; i < s->n; i++) {
+        see(ctx, s->pids[i], s->parents[i]);
+        (void)watcher_children(s->pids[i], add_to_sample, s);
+        for (; known < s->n; known++)
+            s->parents[known] = s->pids[i];
     }
+    free(s);
 }
 
 static uint64_t free_bytes(int fd)
@@ -274,18 +284,21 @@ static int pid_inside(int pid)
 
 int watcher_find(int sessiond, int inside)
 {
-    static struct sample s;
-    bool box_is_seen = false;
-    s.n = 0;
-    (void)watcher_children(sessiond, add_to_sample, &s);
-    for (unsigned i = 0; i < s.n; i++) {
-        int here = pid_inside(s.pids[i]);
-        if (here == inside && i > 0)
-            return s.pids[i];
-        box_is_seen = box_is_seen || (i > 0 && (here == 1 || here == s.pids[i]));
-        (void)watcher_children(s.pids[i], add_to_sample, &s);
+    struct sample *s = sample_new();
+    int found = -1;
+    if (!s)
+        return -1;
+    (void)watcher_children(sessiond, add_to_sample, s);
+    for (unsigned i = 0; i < s->n && found <= 0; i++) {
+        const int here = pid_inside(s->pids[i]);
+        if (i > 0 && here == inside)
+            found = s->pids[i];
+        else if (i > 0 && (here == 1 || here == s->pids[i])) /* the box is seen */
+            found = 0;
+        (void)watcher_children(s->pids[i], add_to_sample, s);
     }
-    return box_is_seen ? 0 : -1;
+    free(s);
+    return found;
 }
 
 void watcher_disk_from_now(struct limit_watcher *w)
@@ -333,26 +346,29 @@ static void plan_next(struct limit_watcher *w, uint64_t now, uint64_t used, uint
 
 enum box_limit watcher_sample(struct limit_watcher *w, uint64_t now)
 {
-    static struct sample s;
-    uint64_t disk_used = 0;
+    uint64_t disk_used = 0, memory = 0, tasks = 0;
 
-    s.proportional = s.tasks = 0;
-    if (w->memory != LIMIT_NONE || w->processes != LIMIT_NONE)
-        take_sample(&s, w, w->memory);
-    if (s.proportional > w->peak)
-        w->peak = s.proportional;
+    if (!w->sample) /* stays for the next one; without memory that one tries again */
+        w->sample = sample_new();
+    if (w->sample && (w->memory != LIMIT_NONE || w->processes != LIMIT_NONE)) {
+        take_sample(w->sample, w, w->memory);
+        memory = w->sample->proportional;
+        tasks = w->sample->tasks;
+    }
+    if (memory > w->peak)
+        w->peak = memory;
     if (w->disk != LIMIT_NONE) {
         uint64_t left = free_bytes(w->disk_fd);
         disk_used = left < w->disk_start ? w->disk_start - left : 0;
     }
-    plan_next(w, now, s.proportional, disk_used);
-    if (w->memory != LIMIT_NONE && s.proportional > w->memory) {
-        w->seen_memory = s.proportional;
+    plan_next(w, now, memory, disk_used);
+    if (w->memory != LIMIT_NONE && memory > w->memory) {
+        w->seen_memory = memory;
         return BOX_LIMIT_MEMORY;
     }
     if (w->processes != LIMIT_NONE &&
-        s.tasks > w->processes + (w->command ? 0 : 1)) { /* pid 1 of the box is counted, too */
-        w->seen_processes = s.tasks - (w->command ? 0 : 1);
+        tasks > w->processes + (w->command ? 0 : 1)) { /* pid 1 of the box is counted, too */
+        w->seen_processes = tasks - (w->command ? 0 : 1);
         return BOX_LIMIT_PROCESSES;
     }
     if (w->disk != LIMIT_NONE && disk_used > w->disk) {
@@ -379,14 +395,17 @@ static uint64_t ticks(int pid)
 uint64_t watcher_cpu(const struct limit_watcher *w, const struct started *s)
 {
     struct limit_watcher from = *w;
-    static struct sample sample;
     uint64_t sum = 0;
     from.builder = s->pid;
     if (s->pid <= 0 && !w->command)
         return 0;
-    take_sample(&sample, &from, LIMIT_NONE);
-    for (unsigned i = 0; i < sample.n; i++)
-        sum += ticks(sample.pids[i]);
+    struct sample *sample = sample_new();
+    if (!sample)
+        return 0;
+    take_sample(sample, &from, LIMIT_NONE);
+    for (unsigned i = 0; i < sample->n; i++)
+        sum += ticks(sample->pids[i]);
+    free(sample);
     return sum * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
@@ -395,4 +414,6 @@ void watcher_end(struct limit_watcher *w)
     w->on = false;
     w->disk_fd = close_fd(w->disk_fd);
     w->tmp_fd = close_fd(w->tmp_fd);
+    free(w->sample);
+    w->sample = NULL;
 }
