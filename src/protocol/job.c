@@ -43,7 +43,7 @@ int job_image_check(const void *bytes, size_t n)
     }
     if (j->cwd && (j->cwd < sizeof *j || j->cwd >= j->bytes || job_string(j, j->cwd)[0] != '/'))
         return -EBADMSG;
-    const uint32_t own = JOB_OWN_IN | JOB_OWN_OUT | JOB_OWN_ERR, known = JOB_TTY | JOB_TELL_START | JOB_OUTLIVES | own;
+    const uint32_t own = JOB_OWN_IN | JOB_OWN_OUT | JOB_OWN_ERR, known = JOB_TTY | JOB_TELL_START | own;
     if (j->flags & ~(known | JOB_DUPLEX | JOB_NO_ECHO | JOB_ONE_OUTPUT) || j->umask > 0777)
         return -EBADMSG;
     if (j->flags & JOB_ONE_OUTPUT && job_streams(j->flags) < 6)

@@ -24,7 +24,6 @@
 enum job_flag {
     JOB_TTY = 1,        /* a new terminal of the box; FRAME_TTY returns its master side */
     JOB_TELL_START = 2, /* send FRAME_STARTED */
-    JOB_OUTLIVES = 4,   /* closing the reply socket does not end it */
     JOB_OWN_IN = 8,     /* with JOB_TTY: this stream is a descriptor instead of the terminal */
     JOB_OWN_OUT = 16,
     JOB_OWN_ERR = 32,

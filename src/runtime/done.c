@@ -2,7 +2,7 @@
  * Closes what the steps opened for a moment, by ranges (runtime/runner.h): descriptors are given out in order, so most of those that
  * wait here lie side by side. And opens the directories of the steps' places.
  */
-#include <string.h>
+#include "base/str.h"
 #include "runtime/runner.h"
 #include "sys/fault.h"
 
@@ -87,20 +87,14 @@ int attach_last(struct runner *r, int *tree, int *place)
 int open_parent(const char *path, const char **ret_name)
 {
     char parent[4096];
-    size_t last = 0, n = 0;
-    for (; path[n]; n++) {
-        if (path[n] == '/')
-            last = n;
-        if (n + 1 >= sizeof parent)
-            return -ENAMETOOLONG;
-        parent[n] = path[n];
-    }
-    if (path[0] != '/' || !path[last + 1])
+    const char *last = strrchr(path, '/');
+    if (path[0] != '/' || !last[1])
         return -EINVAL;
-    parent[last ? last : 1] = 0;
+    if (!str_copy((struct str){path, last == path ? 1 : (size_t)(last - path)}, parent, sizeof parent))
+        return -ENAMETOOLONG;
     int fd = open_place(parent, O_DIRECTORY);
     if (fd >= 0)
-        *ret_name = path + last + 1;
+        *ret_name = last + 1;
     return fd;
 }
 

@@ -47,13 +47,11 @@ static bool is_absent(const struct runner *r, const char *file)
 static int exec_found(const struct runner *r, const struct job *job, struct outcome *o)
 {
     const char *name = job->argv[0];
-    size_t n = 0;
-    bool slash = false, refused = false;
-    if (!name || !name[0])
+    const size_t n = str_of(name).n;
+    bool refused = false;
+    if (n == 0)
         return -ENOENT;
-    for (; name[n]; n++)
-        slash |= name[n] == '/';
-    if (slash)
+    if (strchr(name, '/'))
         return exec_file(name, job, o);
     for (const char *p = path_of(job->envp);; p++) {
         char file[4096];

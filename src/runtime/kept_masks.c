@@ -361,8 +361,8 @@ static int copy_text(struct kept_copy *c, int from, int to, const char *name)
     own_fd int out = sys_openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (out < 0)
         return out;
-    long wrote = sys_write(out, c->text, (size_t)n);
-    return wrote < 0 ? (int)wrote : (int)sys_call(SYS_fdatasync, out, 0, 0, 0, 0, 0);
+    const int e = sys_write_all(out, c->text, (size_t)n);
+    return e < 0 ? e : (int)sys_call(SYS_fdatasync, out, 0, 0, 0, 0, 0);
 }
 
 static int copy_link(struct kept_copy *c, int from, int to, const char *name)
@@ -479,10 +479,8 @@ static int look_again(const struct kept_copy *c)
 static int write_index(const struct kept_copy *c)
 {
     own_fd int file = sys_openat(c->keep, "index", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    long n = file < 0 ? file : sys_write(file, c->index, c->index->bytes);
-    if (n != (long)c->index->bytes)
-        return n < 0 ? (int)n : -ENOSPC;
-    return (int)sys_call(SYS_fdatasync, file, 0, 0, 0, 0, 0);
+    const int e = file < 0 ? file : sys_write_all(file, c->index, c->index->bytes);
+    return e < 0 ? e : (int)sys_call(SYS_fdatasync, file, 0, 0, 0, 0, 0);
 }
 
 static int copy_all(struct kept_copy *c, int own_root)

@@ -17,20 +17,11 @@
 
 bool component(const char **path, char name[NAME_BYTES])
 {
-    const char *p = *path;
-    size_t n = 0;
-    for (; p[n] && p[n] != '/'; n++) {
-        if (n + 1 >= NAME_BYTES)
-            return false;
-        name[n] = p[n];
-    }
-    name[n] = 0;
-    if (n == 0 || (name[0] == '.' && (n == 1 || (n == 2 && name[1] == '.'))))
+    const size_t n = strcspn(*path, "/");
+    if (n == 0 || !str_copy((struct str){*path, n}, name, NAME_BYTES) ||
+        (name[0] == '.' && (n == 1 || (n == 2 && name[1] == '.'))))
         return false;
-    p += n;
-    while (*p == '/')
-        p++;
-    *path = p;
+    *path += n + strspn(*path + n, "/");
     return true;
 }
 
@@ -43,15 +34,10 @@ char *put_fd_path(char *to, int fd)
 /* 'lower\nupper\nwork', and perhaps '\nhidden' and '\nbetween' of each layer below: the next path of *text; "" at its end. */
 static int next_path(const char **text, char path[4096])
 {
-    size_t n = 0;
-    while ((*text)[n] && (*text)[n] != '\n' && n + 1 < 4096) {
-        path[n] = (*text)[n];
-        n++;
-    }
-    if (n + 1 >= 4096)
+    struct str rest = {*text, strlen(*text)};
+    if (!str_copy(str_until(&rest, '\n'), path, 4096))
         return -ENAMETOOLONG;
-    path[n] = 0;
-    *text += n + ((*text)[n] == '\n');
+    *text = rest.p;
     return 0;
 }
 

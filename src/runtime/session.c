@@ -20,7 +20,7 @@ enum { MAX_TASKS = 4096, LIST_ROOM = 2048, KILL_ROUNDS = 20, MAX_CALLERS = 8 };
 
 struct session_task {
     int pid, reply, master; /* -1: none (any more) */
-    bool tty, outlives, told;
+    bool tty, told;
 };
 
 struct serving {
@@ -183,8 +183,7 @@ static void run_task(struct serving *s, const struct job_image *j, const struct 
     void *pages = NULL;
     size_t bytes = 0;
     const bool tty = j->flags & JOB_TTY;
-    struct session_task t = {
-        .pid = -1, .reply = a->fds[first], .master = -1, .tty = tty, .outlives = j->flags & JOB_OUTLIVES};
+    struct session_task t = {.pid = -1, .reply = a->fds[first], .master = -1, .tty = tty};
     struct job job = {.cwd = of->cwd ? job_string(of, of->cwd) : NULL,
                       .stdio = {-1, -1, -1},
                       .tty = tty,
@@ -417,7 +416,7 @@ static void left_alone(const struct serving *s, uint32_t i)
     polled[FIRST + i].fd = t->reply = sys_shut(t->reply);
     if (t->told)
         (void)sys_kill(t->pid, SIGKILL); /* the leader, which waited for that */
-    else if (!t->outlives)
+    else
         signal_session(s, t->pid, true, SIGKILL);
 }
 

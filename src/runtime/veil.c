@@ -34,10 +34,8 @@
 /* Of the directory of a relative path; 0: it has none. */
 static size_t directory_bytes(const char *path)
 {
-    size_t n = 0;
-    for (size_t i = 0; path[i]; i++)
-        n = path[i] == '/' ? i : n;
-    return n;
+    const char *last = strrchr(path, '/');
+    return last ? (size_t)(last - path) : 0;
 }
 
 /* Creates the directory `name` in `at` with the mode and owner of `like`, or what of them matters to the box. In a box in a
