@@ -120,16 +120,22 @@ static bool stays_here(const uint8_t *p, size_t n)
     return here;
 }
 
-/* The messages of one read; 1 at the end of the list. */
-static int routes_stay_here(const uint8_t *in, size_t n)
+/* That a list could not be made the kernel says at its end, and that it changed meanwhile in each of its messages. */
+int catch_routes(const uint8_t *in, size_t n)
 {
+    int no = 0;
     for (size_t at = 0; at + sizeof(struct nlmsghdr) <= n;) {
         struct nlmsghdr h;
         memcpy(&h, in + at, sizeof h);
         if (h.nlmsg_len < sizeof h || h.nlmsg_len > n - at || h.nlmsg_type == NLMSG_ERROR)
             return -EBADMSG;
-        if (h.nlmsg_type == NLMSG_DONE)
-            return 1;
+        if (h.nlmsg_flags & NLM_F_DUMP_INTR)
+            return -EAGAIN;
+        if (h.nlmsg_type == NLMSG_DONE) {
+            if (h.nlmsg_len >= sizeof h + sizeof no)
+                memcpy(&no, in + at + sizeof h, sizeof no);
+            return no < 0 ? no : 1;
+        }
         if (h.nlmsg_type == RTM_NEWROUTE && !stays_here(in + at + sizeof h, h.nlmsg_len - sizeof h))
             return -ENOTUNIQ;
         at += NLMSG_ALIGN(h.nlmsg_len);
@@ -137,7 +143,7 @@ static int routes_stay_here(const uint8_t *in, size_t n)
     return 0;
 }
 
-int catch_alone(void)
+static int list_alone(void)
 {
     int fd = send_request(&net_list_routes, NETLINK_ROUTE), r = 0;
     if (fd < 0)
@@ -146,10 +152,18 @@ int catch_alone(void)
     while (n >= 0 && r == 0) {
         uint8_t in[16384] __attribute__((aligned(8)));
         n = sys_recv(fd, in, sizeof in, 0);
-        r = n <= 0 ? -EBADMSG : routes_stay_here(in, (size_t)n);
+        r = n <= 0 ? -EBADMSG : catch_routes(in, (size_t)n);
     }
     sys_close(fd);
     return n < 0 ? (int)n : r < 0 ? r : 0;
+}
+
+int catch_alone(void)
+{
+    int e = list_alone();
+    for (int tries = 0; e == -EAGAIN && tries < 16; tries++)
+        e = list_alone();
+    return e;
 }
 
 /* Only lo: up, and, where possible, with an address that makes resolvers believe in a network. */

@@ -114,6 +114,8 @@ void overlays_settle(struct runner *r, bool here);
    all its routes lead to lo, -ENOTUNIQ if one does not. */
 int catch_prepare(enum catch_way way, bool *ret_v6);
 int catch_alone(void);
+/* The same of one read of the kernel's list: 0, or 1 at its end; -EAGAIN: it is to be read anew. */
+int catch_routes(const uint8_t *in, size_t n);
 /* Runs the steps of each command in its process before exec: limits, and the working directory unless it has its own. */
 int steps_run_command(const struct runner *r, bool own_cwd, uint32_t *ret_failed);
 

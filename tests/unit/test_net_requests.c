@@ -2,6 +2,7 @@
  * The requests that tools/net_gen.c makes: whole messages, as many acknowledgements as are waited for. And what they
  * ask for.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 #include <linux/rtnetlink.h>
 
 #include "protocol/egress.h"
+#include "runtime/inner.h"
 #include "runtime/net_requests.h"
 
 /* How many messages there are of `type` (0: of any), and that lengths and acknowledgements are right. */
@@ -88,9 +90,35 @@ static void nf_rules(void **state)
     assert_true(has(&net_rules, "tproxy", sizeof "tproxy") && has(&net_rules, "reject", sizeof "reject"));
 }
 
+/* A list of routes by itself proves nothing: the kernel says at its end whether it could be made. */
+static void list_of_routes(void **state)
+{
+    struct {
+        struct nlmsghdr head;
+        struct rtmsg route;
+        struct nlmsghdr done;
+        int no;
+    } m = {
+        .head = {.nlmsg_len = sizeof m.head + sizeof m.route, .nlmsg_type = RTM_NEWROUTE, .nlmsg_flags = NLM_F_MULTI},
+        .route = {.rtm_type = RTN_UNREACHABLE},
+        .done = {.nlmsg_len = sizeof m.done + sizeof m.no, .nlmsg_type = NLMSG_DONE, .nlmsg_flags = NLM_F_MULTI}};
+    const uint8_t *in = (const uint8_t *)&m;
+    (void)state;
+    assert_int_equal(catch_routes(in, sizeof m), 1);
+    assert_int_equal(catch_routes(in, sizeof m.head + sizeof m.route), 0);
+    m.no = -ENOMEM;
+    assert_int_equal(catch_routes(in, sizeof m), -ENOMEM);
+    m.no = 0;
+    m.head.nlmsg_flags |= NLM_F_DUMP_INTR; /* routes came or went meanwhile */
+    assert_true(catch_routes(in, sizeof m) < 0);
+    m.head.nlmsg_flags = NLM_F_MULTI;
+    m.route.rtm_type = RTN_UNICAST; /* to nowhere that is said */
+    assert_int_equal(catch_routes(in, sizeof m), -ENOTUNIQ);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(routes), cmocka_unit_test(only_tcp),
-                                       cmocka_unit_test(nf_rules)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(routes), cmocka_unit_test(only_tcp), cmocka_unit_test(nf_rules),
+                                       cmocka_unit_test(list_of_routes)};
     return cmocka_run_group_tests_name("net_requests", tests, NULL, NULL);
 }
