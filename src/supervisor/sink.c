@@ -62,7 +62,8 @@ static int take_collector(struct sink *s, const char *url, struct err *e)
         return err_hint(e, err_say(e, ERR_POLICY, "--events otlp:%s: the collector must be on this machine", url),
                         "write otlp:http://127.0.0.1:4318/v1/logs");
     s->at = h.addr;
-    snprintf(s->path, sizeof s->path, "%s", slash && slash[1] ? slash : "/v1/logs");
+    if (!str_copy(str_of(slash && slash[1] ? slash : "/v1/logs"), s->path, sizeof s->path))
+        return err_say(e, ERR_POLICY, "--events otlp:http://%s...: the collector's path is too long", name);
     s->kind = SINK_COLLECTOR;
     return 0;
 }
