@@ -215,8 +215,7 @@ static void hidden_name(const struct denial *d, const struct policy *policy, con
         buf_printf(out, "leave out %s, or do it outside the box", origin);
         return;
     }
-    buf_text(out, "do it outside the box, or, if this machine has it, allow it with --rw ");
-    words_shell(out, d->target);
+    buf_text(out, "do it outside the box, or, if this machine has it, allow it with --rw PATH");
 }
 
 /* A place that is read-only because no rule makes it writable, which the caller could change: the nearest remedy. */
@@ -268,10 +267,8 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
     if (!itself &&
         (!n || !strchr(dir + 1, '/') || (home && path_at_or_below(home, dir)))) { /* that would be too much to allow */
         buf_text(out, "do it outside the box");
-        if (same(d->action, "create")) {
-            buf_text(out, ", or create it there first and allow it with --rw ");
-            words_shell(out, d->target);
-        }
+        if (same(d->action, "create")) /* of a lock or a temporary file --rw would be no help: no path is named */
+            buf_text(out, ", or create what the command needs there first and allow that with --rw PATH");
         return;
     }
     buf_text(out, "allow with --rw ");
