@@ -202,8 +202,7 @@ static void writable_workspace(const char *origin, const char *workspace, struct
 }
 
 /* A name that a rule hides, at a place that is read-only besides: --rw for what is around it would not show it. */
-static void hidden_name(const struct denial *d, const struct policy *policy, const struct path_rule *rule,
-                        struct buf *out, size_t *ret_offer)
+static void hidden_name(const struct policy *policy, const struct path_rule *rule, struct buf *out, size_t *ret_offer)
 {
     char text[512];
     const char *origin = policy_origin(policy, rule->origin, text, sizeof text);
@@ -244,7 +243,7 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
     }
     const enum path_access access = policy ? policy_access(policy, d->target, &rule) : PATH_RO;
     if (access == PATH_HIDE && rule) {
-        hidden_name(d, policy, rule, out, ret_offer);
+        hidden_name(policy, rule, out, ret_offer);
         return;
     }
     if (access == PATH_RO && rule) {
