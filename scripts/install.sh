@@ -37,7 +37,7 @@ if [ -n "$uninstall" ]; then
     done
     rm -rf "$at/libexec/pinfold" # pinfold's alone
     rm "$at/bin/pinfold"         # last: it says that there is something to remove
-    echo "removed from $at; what pinfold keeps for each user stays in: ~/.config/pinfold, ~/.local/state/pinfold, ~/.local/state/pinfold-agents"
+    echo "removed from $at; what pinfold keeps for each user stays in: ~/.config/pinfold, ~/.local/state/pinfold, ~/.local/state/pinfold-agents, ~/.local/state/pinfold-shelves"
     exit 0
 fi
 

@@ -7,6 +7,7 @@
 #
 #     scripts/packages.sh list SECTION...      prints their names; a package's name may stand where a section does
 #     scripts/packages.sh missing SECTION...   prints those that are not installed
+#     scripts/packages.sh by-hand NAME...      prints the command with which an ordinary user has them installed
 #     scripts/packages.sh install SECTION...   installs them (as root), and names on standard error what cannot be had.
 #                                              It fails only where one of `build` is still missing.
 # A line is "section package proof": the package counts as present when the command or file `proof` exists, so that
@@ -194,6 +195,13 @@ missing)
     shift
     missing "$@"
     ;;
+by-hand) # packages: the command with which an ordinary user has them installed; without lists apt knows no package
+    shift
+    if command -v sudo >/dev/null 2>&1; then become="sudo "; else become=; fi
+    line="${become}apt-get install -y $*"
+    exists "$1" || line="${become}apt-get update && $line"
+    if [ -n "$become" ]; then echo "$line"; else echo "su -c '$line'"; fi
+    ;;
 install)
     shift
     want=$(missing "$@" | words)
@@ -213,7 +221,7 @@ install)
     install "$@"
     ;;
 *)
-    echo "usage: packages.sh list|missing|install build|manual|agents|test ..." >&2
+    echo "usage: packages.sh list|missing|by-hand|install build|manual|agents|test ..." >&2
     exit 2
     ;;
 esac

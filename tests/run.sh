@@ -128,7 +128,8 @@ if [ "$(id -u)" = 0 ]; then
     id "$PINFOLD_TEST_USER" >/dev/null 2>&1 || useradd -m -s /bin/bash "$PINFOLD_TEST_USER" || die "cannot make the user pinfold-test"
 else
     needed=$({ scripts/packages.sh missing build && { command -v python3 >/dev/null || echo python3; }; } | tr '\n' ' ')
-    [ -z "$needed" ] || die "packages are missing without which nothing can be built and no test can run; run this once, then again ./test: sudo apt-get install -y $needed"
+    # shellcheck disable=SC2086 # a list of words
+    [ -z "$needed" ] || die "packages are missing without which nothing can be built and no test can run; run this once, then again ./test: $(scripts/packages.sh by-hand $needed)"
     absent=$(scripts/packages.sh missing manual agents test | tr '\n' ' ')
     [ -z "$absent" ] || echo "note: not installed, only root can (tests that need them are skipped): $absent"
     PINFOLD_TEST_USER=

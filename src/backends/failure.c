@@ -100,6 +100,10 @@ static const char *hint(const struct plan *p, uint32_t where, int no)
         return "it was moved or replaced while the box was being made; run the command again";
     if (kind == STEP_OVERLAY && no == EINVAL)
         return "a file system is mounted below this directory, which a layer cannot show: unmount it";
+    if (no == EACCES && p->facts && p->facts->uid == 0 &&
+        (kind == STEP_VEIL || kind == STEP_COVER || kind == STEP_DENY))
+        return "it, or a directory above it, belongs to another user, and root has no capabilities in a box: run "
+               "pinfold as that user; or, if HOME names it, with HOME=/root";
     if ((kind == STEP_SOURCE || kind == STEP_STUB || kind == STEP_OVERLAY) && no == EACCES && p->facts &&
         p->facts->uid == 0)
         return "it, or a directory above it, belongs to another user, and root has no capabilities in a box: run "

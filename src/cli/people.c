@@ -387,6 +387,17 @@ int people_jobs(const struct pinfold_report *report)
     return show_table(&t);
 }
 
+void people_job_not_begun(const struct pinfold_report *report, unsigned job)
+{
+    const struct pinfold_value *all = pinfold_report_value(report);
+    EACH(one, get(all, "jobs"))
+    {
+        const struct pinfold_value *error = get(get(one, "result"), "error");
+        if (number_of(one, "job") == job && error)
+            complain("%s: %s", shown_text(pinfold_value_first(get(one, "argv"))), text_of(error, "text"));
+    }
+}
+
 int people_agents(const struct pinfold_report *report)
 {
     static const char *const heads[] = {"NAME", "TITLE", "LOGIN IN"};

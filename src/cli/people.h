@@ -22,4 +22,6 @@ int people_names(const struct pinfold_report *report); /* names of sessions, one
 int people_session(const struct pinfold_report *report);
 int people_removed(const struct pinfold_report *report, bool would);
 int people_jobs(const struct pinfold_report *report);
+/* Says of a job whose command was not executed why. */
+void people_job_not_begun(const struct pinfold_report *report, unsigned job);
 int people_agents(const struct pinfold_report *report);

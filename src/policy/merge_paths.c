@@ -147,7 +147,8 @@ int merge_mount(struct merge *m, const struct said *s)
     if (r < 0)
         return merge_say(m, ERR_POLICY, s, "%s", why.text);
     if (s->b.p[0] != '/' && s->b.p[0] != '~' && (s->b.p[0] != '$' || s->bits & SAID_FLAG))
-        return merge_say(m, ERR_POLICY, s, "'%s' is relative; the path inside the box must be absolute", to.path);
+        return merge_say(m, ERR_POLICY, s, "'%.*s' is relative; the path inside the box must be absolute", (int)s->b.n,
+                         s->b.p);
     if (same(to.path, "/") || same(from.path, "/"))
         return merge_say(m, ERR_POLICY, s, "'/' is the whole file system; name directories below it");
     uint32_t *at = table_put(&m->mounts, 0, str_of(to.path), (uint32_t)p->n_mounts, &fresh);

@@ -201,6 +201,22 @@ static void writable_workspace(const char *origin, const char *workspace, struct
     words_shell(out, workspace);
 }
 
+/* A name that a rule hides, at a place that is read-only besides: --rw for what is around it would not show it. */
+static void hidden_name(const struct policy *policy, const struct path_rule *rule, struct buf *out, size_t *ret_offer)
+{
+    char text[512];
+    const char *origin = policy_origin(policy, rule->origin, text, sizeof text);
+    buf_text(out, "' failed: it is hidden in the box (");
+    words_safe(out, origin);
+    buf_char(out, ')');
+    begin_offer(out, ret_offer);
+    if (str_starts(str_of(origin), STR("--"))) {
+        buf_printf(out, "leave out %s, or do it outside the box", origin);
+        return;
+    }
+    buf_text(out, "do it outside the box, or, if this machine has it, allow it with --rw PATH");
+}
+
 /* A place that is read-only because no rule makes it writable, which the caller could change: the nearest remedy. */
 static void read_only_place(const struct denial *d, const struct policy *policy, struct buf *out, size_t *ret_offer)
 {
@@ -225,7 +241,12 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
         writable_workspace(by, policy->workspace, out);
         return;
     }
-    if (policy && policy_access(policy, d->target, &rule) == PATH_RO && rule) {
+    const enum path_access access = policy ? policy_access(policy, d->target, &rule) : PATH_RO;
+    if (access == PATH_HIDE && rule) {
+        hidden_name(policy, rule, out, ret_offer);
+        return;
+    }
+    if (access == PATH_RO && rule) {
         buf_text(out, "' failed: it is read-only in the box (");
         words_safe(out, policy_origin(policy, rule->origin, origin, sizeof origin));
         buf_char(out, ')');
@@ -244,7 +265,9 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
     const char *home = getenv("HOME");
     if (!itself &&
         (!n || !strchr(dir + 1, '/') || (home && path_at_or_below(home, dir)))) { /* that would be too much to allow */
-        buf_text(out, "do it outside the box, or allow a directory in it with --rw DIR");
+        buf_text(out, "do it outside the box");
+        if (same(d->action, "create")) /* of a lock or a temporary file --rw would be no help: no path is named */
+            buf_text(out, ", or create what the command needs there first and allow that with --rw PATH");
         return;
     }
     buf_text(out, "allow with --rw ");

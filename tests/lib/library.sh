@@ -129,7 +129,12 @@ if pgrep -f "^[^ ]*sh -c touch up; until \[ -e over-$$ \]" >/dev/null || [ -e su
 for at in "$prefix" $([ ! -d "$scratch/dest" ] || find "$scratch/dest" -path '*/bin/pinfold' -printf '%h/..'); do
     [ -e "$at/bin/pinfold" ] || fail "there is nothing to remove in $at"
     touch "$at/bin/pinfolder"
-    "$top/scripts/install.sh" --uninstall --prefix "$(realpath "$at")" >/dev/null || fail "$at: pinfold cannot be removed"
+    said=$("$top/scripts/install.sh" --uninstall --prefix "$(realpath "$at")") || fail "$at: pinfold cannot be removed"
+    for part in $(sed -n '/^static void find_parts/,/^}/s/.*names\[\] = //p' "$top/src/policy/own_files.c" | grep -o 'pinfold-[a-z]*') pinfold; do
+        for text in "$said" "$(cat "$top/README.md")" "$(cat "$top/docs/HOWTO.md")"; do
+            echo "$text" | grep -qE "\.local/state/$part([^a-z-]|\$)" || fail "users are not told that ~/.local/state/$part stays"
+        done
+    done
     left=$(cd "$at" && find . -name '*pinfold*' ! -type d)
     [ "$left" = ./bin/pinfolder ] || fail "left in $at after it was removed: $left"
     if "$top/scripts/install.sh" --uninstall --prefix "$(realpath "$at")" 2>/dev/null; then fail "what is not installed was removed"; fi

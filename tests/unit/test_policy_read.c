@@ -194,7 +194,7 @@ static const struct {
     {"files: {mounts: [\"/a\"]}\n", "/home/u/p/f:1:18: files.mounts: '/a' is not SRC:DST, SRC:DST:ro or "
                                     "SRC:DST:nolinks (write \\: for a colon in a path)"},
     {"files: {mounts: [\"/a:b\"]}\n",
-     "/home/u/p/f:1:18: files.mounts: '/home/u/p/b' is relative; the path inside the box must be absolute"},
+     "/home/u/p/f:1:18: files.mounts: 'b' is relative; the path inside the box must be absolute"},
     {"files: {mounts: [\"/a:/b:xx\"]}\n", "/home/u/p/f:1:18: files.mounts: '/a:/b:xx' is not SRC:DST, SRC:DST:ro or "
                                           "SRC:DST:nolinks (write \\: for a colon in a path)"},
     {"files: {mounts: [{from: /a}]}\n",

@@ -116,7 +116,7 @@ static void say_unkept(const struct ask *a, const char *name, const char *variab
 }
 
 /* All that it was started with, before what is given now. */
-static bool take_up(struct ask *a, const char *name, const struct pinfold_value *with)
+static bool take_up(struct ask *a, const char *name, const struct pinfold_value *with, bool starts)
 {
     auto_buf struct buf line = BUF(MAX_LINE);
     const struct pinfold_value *options = before_get(with, "options"), *unkept = before_get(with, "variables_not_kept");
@@ -148,7 +148,7 @@ static bool take_up(struct ask *a, const char *name, const struct pinfold_value 
     }
     a->policy = all;
     a->n_policy = n;
-    if (a->quiet)
+    if (a->quiet || !starts)
         return true;
     complain("session '%s' is started as before, in '%s'%s%s", name, a->start_in, line.n ? ", with " : "",
              buf_cstr(&line));
@@ -184,10 +184,11 @@ bool again_begin(struct ask *a, const char *name, struct pinfold_report **ret)
     const struct pinfold_value *about = pinfold_report_value(*ret), *with = before_get(about, "started_with");
     const bool known = pinfold_value_type(with) == PINFOLD_VALUE_OBJECT;
     const char *state = before_text(about, "state");
-    if (!a->as_before && (a->recreate || (state && same(state, "running"))))
+    const bool runs = state && same(state, "running");
+    if (!a->as_before && (a->recreate || runs))
         return true;
     if (known && (a->as_before || !is_any_given_now(a)))
-        return take_up(a, name, with);
+        return take_up(a, name, with, a->recreate || !runs);
     if (known)
         say_dropped(a, name, with);
     else if (a->as_before)

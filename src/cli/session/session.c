@@ -504,6 +504,17 @@ static int job_output(struct ask *a, const struct job_ask *j)
     }
 }
 
+/* A command that was not found has no output, and 127 is another's status, too. */
+static void say_not_begun(const struct job_ask *j)
+{
+    struct pinfold_error ignored = {0};
+    struct pinfold_report *report;
+    if (pinfold_job_list_report(j->session, &report, &ignored) < 0)
+        return;
+    people_job_not_begun(report, j->job);
+    pinfold_report_free(report);
+}
+
 static int job_attach(struct ask *a, const struct job_ask *j)
 {
     struct pinfold_error error = {0};
@@ -512,6 +523,8 @@ static int job_attach(struct ask *a, const struct job_ask *j)
     int status = pinfold_job_attach(j->session, &o, &notes, &error);
     complain_lines(notes ? notes : "");
     free(notes);
+    if ((status == 126 || status == 127) && !error.text[0] && !a->quiet)
+        say_not_begun(j);
     if (status == -EINTR && !a->quiet)
         complain("detached; the job is still running: pinfold job attach '%s' %u", a->words[1], j->job);
     if (status >= 0 && error.text[0])
