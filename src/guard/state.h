@@ -289,6 +289,9 @@ struct guard {
         char text[KEPT_TEXT];
         struct sys_stat is;
     } last;
+    bool null_kept; /* /dev/null, which may be written (open.c) */
+    int null;
+    struct sys_stat null_is;
     uint64_t seed;
     uint32_t served; /* calls, by the main worker while no other leads (workers_apart()) */
     bool quick;      /* the last call was one of which there was nothing to tell */

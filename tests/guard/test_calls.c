@@ -415,6 +415,28 @@ static void same_text(void)
     same_text_descriptor();
 }
 
+/* What the guard found at the first open is found for the next: each has a description, flags and refusals of its own. */
+static void null_device(void)
+{
+    const int kept = open("/dev/null", O_WRONLY);
+    L(fcntl(kept, F_SETFL, O_APPEND | O_NONBLOCK));
+    for (int i = 0; i < 2; i++) {
+        O(open("/dev/null", O_WRONLY | O_CREAT | O_TRUNC, 0666));
+        O(open("/dev/null", O_RDWR | O_APPEND | O_CLOEXEC));
+        O(open("/dev/null", O_RDONLY | O_TRUNC));
+        O(open("/dev/null", O_WRONLY | O_CREAT | O_EXCL, 0666));
+        O(open("/dev/null", O_WRONLY | O_DIRECTORY));
+        O(open("/dev/null/", O_WRONLY));
+        O(open("//dev/./null", O_WRONLY));
+        O(creat("/dev/null", 0600));
+        O(open("/dev/zero", O_WRONLY | O_CREAT | O_TRUNC, 0666));
+        O(open("/dev/full", O_WRONLY));
+    }
+    L(fcntl(kept, F_GETFL));
+    L(write(kept, "text", 4));
+    close(kept);
+}
+
 static void attributes(void)
 {
     struct timespec t[2] = {{1000, 1}, {2000, 2}}, bad[2] = {{1000, 1}, {2000, 2000000000}},
@@ -786,6 +808,7 @@ static int all(void *ctx)
     opens();
     names();
     same_text();
+    null_device();
     attributes();
     sockets();
     locks_waited();

@@ -96,6 +96,60 @@ static long open_granted(struct guard *g, struct object *o, int flags)
     return no == GONE_ON ? ANSWERED : fd < 0 ? no : give(g, &fd, flags, NULL);
 }
 
+/*
+ * /dev/null is what shells open most often for writing, so what a first call has found and judged there stays open. A later call with
+ * the same text gets it if the name still leads to it, as one look tells; another object there is found and judged as any. What
+ * is given is the null device in any case, so nothing is gained by a change after the look. Where names mean other objects for a
+ * caller than here (`nested`, a view of /proc that shows us), or reads are judged, nothing is kept.
+ */
+#define NULL_DEVICE "/dev/null"
+#define NULL_FLAGS  (O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_LARGEFILE)
+
+static bool null_asked(const struct guard *g, int flags)
+{
+    return flags & WRITES && !(flags & ~NULL_FLAGS) && !g->ours && !g->nested && !g->proc_has_us &&
+           !(g->plan->filter & FILTER_READS) && strcmp(g->text[0], NULL_DEVICE) == 0;
+}
+
+static bool null_stat(struct sys_stat *ret)
+{
+    return sys_stat_at(AT_FDCWD, NULL_DEVICE, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_MOUNT, ret) == 0 &&
+           ret->mask & SYS_STAT_MOUNT && S_ISCHR(ret->mode) && ret->device_major == 1 && ret->device_minor == 3;
+}
+
+static bool null_same(const struct sys_stat *a, const struct sys_stat *b)
+{
+    return a->inode == b->inode && a->major == b->major && a->minor == b->minor && a->mount == b->mount;
+}
+
+/* Keeps the object, which may be written, if it is that. */
+static void null_keep(struct guard *g, struct object *o, int flags)
+{
+    struct sys_stat st;
+    if (g->null_kept || !S_ISCHR(o->st.mode) || !null_asked(g, flags) || !null_stat(&st) || !null_same(&st, &o->st))
+        return;
+    g->null_kept = true;
+    g->null_is = st;
+    g->null = take_fd(&o->fd);
+}
+
+/* The call's answer, or GONE_ON: it is to be found and judged. */
+static long null_open(struct guard *g, int flags)
+{
+    struct sys_stat st;
+    if (!g->null_kept || !null_asked(g, flags))
+        return GONE_ON;
+    if (target_sure(g) < 0)
+        return -ENOENT;
+    if (!null_stat(&st) || !null_same(&st, &g->null_is)) {
+        g->null_kept = false;
+        g->null = close_fd(g->null);
+        return GONE_ON;
+    }
+    auto_fd int fd = own_reopen(g, g->null, reopen_flags(flags));
+    return fd < 0 ? fd : give(g, &fd, flags, NULL);
+}
+
 /* Opens an existing object. The name lock is held on entry and free on return. */
 static long open_object(struct guard *g, struct place *p, struct object *o, int flags)
 {
@@ -152,6 +206,8 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
             no = proc_open(g, o, way, reopen_flags(flags));
         else
             no = own_reopen(g, o->fd, reopen_flags(flags));
+        if (no >= 0)
+            null_keep(g, o, flags);
     }
     object_drop(o);
     if (no < 0)
@@ -300,7 +356,10 @@ long open_call(struct guard *g, int dir, uint64_t path, int flags, unsigned mode
         return no;
     if (rules_told_at(g, flags))
         return rules_tell(g, flags);
-    long r = open_once(g, dir, flags, mode, false);
+    long r = null_open(g, flags);
+    if (r != GONE_ON)
+        return r;
+    r = open_once(g, dir, flags, mode, false);
     while (r == HARDLINK_AGAIN)
         r = open_once(g, dir, flags, mode, true);
     hardlink_done(g);
