@@ -103,7 +103,8 @@ static void what_git_writes_itself_passes(void **state)
     PASSES("", "[user]\n\tname = A B\n\temail = a@b\n\tsigningkey = X\n");
     PASSES("", "[submodule]\n\tactive = .\n[submodule \"x\"]\n\turl = ../x.git\n\tactive = true\n");
     PASSES("", "[submodule \"x\"]\n\turl = ../dev\n[submodule \"y\"]\n\turl = ../../proc/y.git\n");
-    PASSES("", "[remote \"x\"]\n\turl = host:/proc/1/x\n\tpushurl = /home/proc/1/a%20b\n\tpushurl = file:///srv/a%20b\n");
+    PASSES("",
+           "[remote \"x\"]\n\turl = host:/proc/1/x\n\tpushurl = /home/proc/1/a%20b\n\tpushurl = file:///srv/a%20b\n");
     PASSES("", "[extensions]\n\tworktreeConfig = true\n\tobjectformat = sha256\n");
     PASSES("", "[core]\n\tworktree = ../../../s\n");
     PASSES("",
