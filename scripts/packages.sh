@@ -64,6 +64,8 @@ test tmux tmux
 test socat socat
 test ripgrep rg
 test direnv direnv
+test universal-ctags ctags
+test global gtags
 test mercurial hg
 test zsh zsh
 test fish fish

@@ -429,6 +429,69 @@ static bool has_control(struct str s)
     return false;
 }
 
+/* As git decodes a URL: what is no escape stays as it is. */
+static void put_decoded(struct buf *to, struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        const int high = s.p[i] == '%' && i + 2 < s.n ? hex_digit(s.p[i + 1]) : -1;
+        const int low = high >= 0 ? hex_digit(s.p[i + 2]) : -1;
+        buf_char(to, low >= 0 ? (char)(high * 16 + low) : s.p[i]);
+        i += low >= 0 ? 2 : 0;
+    }
+}
+
+static bool is_number(struct str s)
+{
+    size_t digits = 0;
+    while (digits < s.n && s.p[digits] >= '0' && s.p[digits] <= '9')
+        digits++;
+    return s.n && digits == s.n;
+}
+
+/*
+ * Whether a path goes through /proc, or through /dev, which has links into it: /proc/PID/root is another root directory, a box's too, and
+ * there it has repositories whose configuration and hooks nobody judged. Where a relative path begins is unknown, so dots at its beginning
+ * may lead to the root, as may those behind a home ("~"); but ../dev may as well be a repository beside this one, and only what is in
+ * /proc alone counts then.
+ */
+static bool path_in_proc(struct str path)
+{
+    const bool absolute = str_starts(path, STR("/"));
+    bool climbed = absolute;
+    struct str top = {NULL, 0};
+    for (size_t down = 0; path.n;) { /* components below the root, or below what cannot be known */
+        const struct str part = str_until(&path, '/');
+        if (part.n == 0 || str_is(part, "."))
+            continue;
+        if (str_is(part, "..")) {
+            climbed = climbed || down == 0;
+            down -= down > 0;
+            continue;
+        }
+        if (down == 0)
+            top = part;
+        if (absolute && down == 0 && (str_is(part, "proc") || str_is(part, "dev")))
+            return true;
+        if (climbed && down == 1 && str_is(top, "proc") &&
+            (is_number(part) || str_is(part, "self") || str_is(part, "thread-self")))
+            return true;
+        if (climbed && down == 1 && str_is(top, "dev") && str_is(part, "fd"))
+            return true;
+        down += climbed || down || !str_starts(part, STR("~"));
+    }
+    return false;
+}
+
+static bool in_proc(struct str location)
+{
+    static const struct str file = {"file:", 5};
+    if (location.n < file.n || strncasecmp(location.p, file.p, file.n) != 0)
+        return path_in_proc(location);
+    auto_buf struct buf path = BUF(VALUE_MAX); /* also of file://proc/1, which git takes for //proc/1 */
+    put_decoded(&path, str_skip(location, file.n));
+    return !buf_ok(&path) || path_in_proc(buf_view(&path));
+}
+
 /*
  * A location that git reaches without a helper program: https, http, ssh, git, file, ftp, host:path, a path, or the
  * name of a remote. `x::y` and `x://y` with any other x start a program git-remote-x (gitremote-helpers(7)). A leading
@@ -437,7 +500,7 @@ static bool has_control(struct str s)
 static bool plain_location(struct str s)
 {
     static const char schemes[] = " https http ssh git file git+ssh ssh+git ftp ftps ";
-    if (s.p == NULL || has_control(s) || str_starts(s, STR("-")))
+    if (s.p == NULL || has_control(s) || str_starts(s, STR("-")) || in_proc(s))
         return false;
     size_t n = 0;
     while (n < s.n && (is_key((unsigned char)s.p[n]) || s.p[n] == '+' || s.p[n] == '.'))

@@ -173,6 +173,7 @@ static const struct scene scenes[] = {
      "filter.x.clean x; no git config diff.x.textconv x; no git config merge.x.driver x; no git config "
      "credential.helper x; no git config include.path x; no git config includeIf.onbranch:main.path x; "
      "no git config gpg.program x; no git config url.x.insteadOf y; no git config remote.o.url ext::x; "
+     "no git config remote.o.url /proc/$$/root/tmp/r; no git config remote.o.pushurl file://proc/$$/cwd; "
      "no git config remote.o.uploadpack x; no git config core.worktree /etc; no git config core.attributesFile x; "
      "no git config sequence.editor x; no git config protocol.ext.allow always; no git config core.gitProxy x; "
      "no git config --file .git/config core.fsmonitor x; no git config --worktree core.fsmonitor x"},

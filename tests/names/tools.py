@@ -19,6 +19,9 @@ PRE_COMMIT = "repos: [{repo: local, hooks: [{id: x, name: x, language: system, e
 SCRIPT = "printf '#!/bin/sh\\ntouch %s\\n' $RAN > s; chmod +x s"  # a program s
 NODE = "echo 'require(\"fs\").writeFileSync(process.env.RAN, \"\")' > p.cjs"
 MODULE = "echo 'require(\"fs\").writeFileSync(process.env.RAN, \"\"); module.exports = {hooks: {}}' > "
+CTAGS = "mkdir -p .ctags.d ctags.d; printf -- '--output-format=xref\\n--_xformat=%%N\\n-o%s\\n' $RAN > "
+GTAGS = ("echo 'void f(void);' > a.c; printf '#include <fcntl.h>\\n#include <stdlib.h>\\n__attribute__((constructor)) static void g(void) { creat(getenv(\"RAN\"), 0600); }\\n"
+         "void parser(void *p) { (void)p; }\\n' > e.c; cc -shared -fPIC -o e.so e.c && rm e.c; printf 'default:langmap=c\\\\:.c:gtags_parser=c\\\\:%s:\\n' $PWD/e.so > ")
 SERVER = "echo \"{\\\"mcpServers\\\": {\\\"x\\\": {\\\"command\\\": \\\"touch\\\", \\\"args\\\": [\\\"$RAN\\\"]}}}\" > "
 PACKAGE = "echo '{\"name\": \"x\", \"version\": \"1.0.0\", \"scripts\": {\"test\": \"true\"}}' > package.json; "
 LEFTHOOK = "printf 'pre-commit:\\n  commands:\\n    x:\\n      run: touch %s\\n' $RAN > "
@@ -77,6 +80,11 @@ ROWS = {  # by the entry without its last slash
     ".dir-locals.el": Row("emacs", EMACS + ".dir-locals.el", EMACS_RUN),
     ".dir-locals-2.el": Row("emacs", EMACS + ".dir-locals-2.el", EMACS_RUN),
     ".emacs": Row("emacs", "echo \"(call-process \\\"touch\\\" nil nil nil \\\"$RAN\\\")\" > .emacs", "HOME=$PWD emacs --batch --eval '(load \"~/.emacs\")'"),
+    # What writes tags: any text in a new file, and libraries
+    ".ctags.d": Row("ctags", CTAGS + ".ctags.d/x.ctags", "echo 'x = 1' > m.py; ctags -R ."),
+    "ctags.d": Row("ctags", CTAGS + "ctags.d/x.ctags", "echo 'x = 1' > m.py; ctags -R ."),
+    "gtags.conf": Row("gtags", GTAGS + "gtags.conf", "gtags"),
+    ".globalrc": Row("gtags", GTAGS + ".globalrc", "HOME=$PWD gtags"),
     # Agents
     ".pi": Row("npm:@mariozechner/pi-coding-agent", "mkdir -p .pi/extensions; echo 'import {writeFileSync} from \"fs\"; export default function () { writeFileSync(process.env.RAN, \"\") }' > .pi/extensions/x.ts",
                "$NPM/.bin/pi --list-models"),
@@ -160,19 +168,20 @@ ROWS = {  # by the entry without its last slash
 # Entries that are another spelling of one above, for the same tool, are not listed.
 UNTRIED = {
     "judged by content, in the suites guard and escape": ".git/config .git/config.worktree .gitmodules rebase-merge/strategy sequencer/opts sequencer/todo .git/hooks .git/info/attributes .git/commondir refs/replace info/grafts",
-    "neither Debian nor npm has the tool": ".jj/repo .jj/repo/config.toml .jj/workspace-config.toml .git/sl/config .sl/config .sl/sharedpath .pijul/config .overcommit.yml .trunk .lvimrc devenv.nix devbox.json pixi.toml .pixi/config.toml "
+    "neither Debian nor npm has the tool": ".bloop/bloop.settings.json .jj/repo .jj/repo/config.toml .jj/workspace-config.toml .git/sl/config .sl/config .sl/sharedpath .pijul/config .overcommit.yml .trunk .lvimrc devenv.nix devbox.json pixi.toml .pixi/config.toml "
                                            "rust-toolchain rust-toolchain.toml .mvn/wrapper .mvn/extensions.xml .mvn/mvnd.properties .flox/env .shadowenv.d bin/activate-hermit bin/hermit bin/hermit.hcl "
                                            ".tmux-sessionizer .pants.bootstrap pkgx.yaml pkgx.yml .pkgx.yaml .pkgx.yml .config/nushell .sdkmanrc global.json hk.pkl hk.local.pkl .config/hk.pkl .config/hk.local.pkl packrat/init.R rv/scripts devenv.yaml devenv.local.nix devenv.local.yaml "
                                            ".moon/hooks .flox/env.json .jvmopts .sbtopts .mill-jvm-opts .mill-opts .gh-dash.yml .rusty-hook.toml rusty-hook.toml captainhook.json captainhook.config.json "
                                            "grumphp.yml grumphp.yaml grumphp.yml.dist grumphp.yaml.dist",
     "what it names is downloaded first": ".corepack.env .bazeliskrc .bazelversion gradle/gradle-daemon-jvm.properties .prototools mise.lock mise.local.lock .config/mise.lock mise/mise.lock flake.lock devenv.lock devbox.lock pixi.lock .flox/env.lock",
-    "a tool of npm, PyPI, Ruby or R, that is large for one row": ".poetry .pdm-plugins .xonshrc .git/gbp.conf .gbp.conf .git/lazygit.yml .lazygit.yml .bzr/branch/branch.conf .p4config .gclient .reviewboardrc .arcconfig prek.toml sgconfig.yml .rbenv-vars .lintr .lintr.R .git-hooks .gitlint .czrc .cz.json",
-    "an editor's language server, or an editor's plugin": "*.sublime-project omnisharp.json .neoconf.json .nlsp-settings .lazy.lua .ycm_extra_conf.py .lite_project.lua rust-analyzer.toml .lsp/config.edn buildServer.json hie.yaml .hie-bios .sourcekit-lsp .kateproject .joyride .factorypath",
-    "a login to a desktop or to systemd": ".config/autostart .config/systemd/user .config/environment.d .pam_environment .xprofile .xsessionrc .xinitrc",
+    "a tool of npm, PyPI, Ruby or R, that is large for one row": ".sbtrc .poetry .pdm-plugins .xonshrc .git/gbp.conf .gbp.conf .git/lazygit.yml .lazygit.yml .bzr/branch/branch.conf .p4config .gclient .reviewboardrc .arcconfig prek.toml sgconfig.yml .rbenv-vars .lintr .lintr.R .git-hooks .gitlint .czrc .cz.json",
+    "an editor's language server, or an editor's plugin": ".mcphub .gutctags *.sublime-project omnisharp.json .neoconf.json .nlsp-settings .lazy.lua .ycm_extra_conf.py .lite_project.lua rust-analyzer.toml .lsp/config.edn buildServer.json hie.yaml .hie-bios .sourcekit-lsp .kateproject .joyride .factorypath",
+    "a login to a desktop or to systemd": ".local/share/systemd/user .config/user-tmpfiles.d .local/share/user-tmpfiles.d .local/share/dbus-1/services .config/plasma-workspace .xsession .xserverrc .config/autostart .config/systemd/user .config/environment.d .pam_environment .xprofile .xsessionrc .xinitrc",
     "graphical, or a service": ".vscode *.code-workspace .idea .run .fleet .zed .theia .nova .vs .settings .idx .project .externalToolBuilders .cproject conductor.json .conductor .superset .mux .cmux .workmux.yaml .devcontainer .devcontainer.json .helix",
     "an agent that starts only with a login or a person's answer": ".mcp.json .claude .claude.json .codex .cursor .kiro .windsurf .continue .clinerules .cline .roo .kilocode .amazonq .amp .openhands .antigravity "
+    ".github/extensions .github/lsp.json lsp.json .devin .kilo kilo.json kilo.jsonc .omp .eca .letta .mastracode .commandcode .neovate .kode .pochi .bob .warp "
     ".agent .agents .hermes .copilot .github/copilot .github/hooks .github/agents .goose .crush .crush.json crush.json .junie .augment .trae .factory .vibe .iflow .codebuddy .qoder .grok .kimi .rovodev .tabnine .github/mcp.json .github/skills gptme.toml .aider.conf.yml .aider.model.settings.yml",
-    "read where another file of the list is, by the same code": ".nvim.lua .tcshrc .logout .config/tmux .screenrc .gvimrc .vim .emacs.d opencode.jsonc mise.local.toml .mise.toml .mise.local.toml .mise .config/mise.toml .config/mise .bash_aliases "
+    "read where another file of the list is, by the same code": ".ctags .nvim.lua .tcshrc .logout .config/tmux .screenrc .gvimrc .vim .emacs.d opencode.jsonc mise.local.toml .mise.toml .mise.local.toml .mise .config/mise.toml .config/mise .bash_aliases "
     ".pre-commit-config.yml .inputrc mise/config.toml mise/config.local.toml .miserc.toml .config/miserc.toml .config/git default.nix",
     "pinfold reads it as the policy of its own start, which tests/project and tests/paths do": ".pinfold .agent-sandbox",
     "ssh takes its home from the user database, not from HOME": ".ssh",

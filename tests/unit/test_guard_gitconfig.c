@@ -102,6 +102,9 @@ static void what_git_writes_itself_passes(void **state)
                "[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n\tvscode-merge-base = origin/main\n");
     PASSES("", "[user]\n\tname = A B\n\temail = a@b\n\tsigningkey = X\n");
     PASSES("", "[submodule]\n\tactive = .\n[submodule \"x\"]\n\turl = ../x.git\n\tactive = true\n");
+    PASSES("", "[submodule \"x\"]\n\turl = ../dev\n[submodule \"y\"]\n\turl = ../../proc/y.git\n");
+    PASSES("",
+           "[remote \"x\"]\n\turl = host:/proc/1/x\n\tpushurl = /home/proc/1/a%20b\n\tpushurl = file:///srv/a%20b\n");
     PASSES("", "[extensions]\n\tworktreeConfig = true\n\tobjectformat = sha256\n");
     PASSES("", "[core]\n\tworktree = ../../../s\n");
     PASSES("",
@@ -180,6 +183,19 @@ static void what_names_programs_is_protected(void **state)
         "[remote \"o\"]url=-x",
         "[remote \"o\"]url=ssh://-oProxyCommand=x/y",
         "[remote \"o\"]url=a@-b:c",
+        "[remote \"o\"]url=/proc/1/root/tmp/r", /* a directory of the box's own */
+        "[remote \"o\"]url=//proc/1/cwd",
+        "[remote \"o\"]url=/home/../proc/self/fd/3",
+        "[remote \"o\"]url=../../../proc/1/root/tmp/r",
+        "[remote \"o\"]url=x/../../proc/sys/../1/root/tmp/r",
+        "[remote \"o\"]url=~/../../proc/1/root/tmp/r",
+        "[remote \"o\"]url=/dev/fd/../../1/root/tmp/r",
+        "[remote \"o\"]url=../../dev/fd/../../1/root/tmp/r",
+        "[remote \"o\"]pushurl=file:///proc/1/root/tmp/r",
+        "[remote \"o\"]pushurl=FILE://proc/1/root/tmp/r",
+        "[remote \"o\"]pushurl=file:///%70roc%2f1/root/tmp/r",
+        "[branch \"b\"]remote=/proc/1/root/tmp/r",
+        "[submodule \"x\"]url=/proc/1/root/tmp/r",
         "[remote \"o\"]url",
         "[remote \"o\"]url=\"a\\nb\"",
         "[remote]pushDefault=x::y",
