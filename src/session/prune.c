@@ -233,7 +233,8 @@ static bool lock_slots(int dir, int locks[MAX_CACHE_SLOTS], size_t *n)
     bool free = d != NULL;
     if (!d)
         (void)close_fd(copy);
-    for (struct dirent *e; free && (e = readdir(d));) {
+    errno = 0;
+    for (struct dirent *e; free && (e = readdir(d)); errno = 0) {
         if (e->d_name[0] < '0' || e->d_name[0] > '9')
             continue;
         int fd = *n < MAX_CACHE_SLOTS ? openat(dir, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
@@ -241,6 +242,7 @@ static bool lock_slots(int dir, int locks[MAX_CACHE_SLOTS], size_t *n)
         if (fd >= 0)
             locks[(*n)++] = fd;
     }
+    free &= errno == 0; /* the list is whole */
     if (d)
         (void)closedir(d);
     return free;

@@ -29,22 +29,27 @@
 
 /* ---- small files ---- */
 
-static bool read_text(struct arena *mem, const char *path, size_t most, struct str *ret, bool *ret_large)
+static bool read_text(struct arena *mem, const char *path, size_t most, struct str *ret, bool *ret_unread)
 {
-    auto_fd int fd = path ? sys_openat(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0) : -1;
+    auto_fd int fd = path ? sys_openat(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0) : -ENOENT;
     struct stat st;
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-        return false;
-    if ((size_t)st.st_size > most) {
-        if (ret_large)
-            *ret_large = true;
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+        if (ret_unread) /* git itself goes on without one of these */
+            *ret_unread =
+                fd < 0 && fd != -ENOENT && fd != -ENOTDIR && fd != -EACCES && fd != -ELOOP && fd != -ENAMETOOLONG;
         return false;
     }
-    char *bytes = arena_zero(mem, (size_t)st.st_size + 1);
-    long n = bytes ? sys_read(fd, bytes, (size_t)st.st_size) : -1;
-    if (n < 0)
+    char *bytes = (size_t)st.st_size > most ? NULL : arena_zero(mem, (size_t)st.st_size + 1);
+    size_t n = 0;
+    long got = bytes ? 1 : -1;
+    for (; got > 0 && n<(size_t)st.st_size; n += got> 0 ? (size_t)got : 0)
+        got = sys_read(fd, bytes + n, (size_t)st.st_size - n);
+    if (got < 0) {
+        if (ret_unread)
+            *ret_unread = true;
         return false;
-    *ret = (struct str){bytes, (size_t)n};
+    }
+    *ret = (struct str){bytes, n};
     return true;
 }
 
@@ -317,12 +322,12 @@ static int git_entry(void *ctx, const struct gitconfig_entry *e)
 static void configuration(struct git_look *l, const char *path)
 {
     struct str text;
-    bool large = false;
+    bool unread = false;
     l->file = path;
     l->base = path ? path_dir(l->mem, path) : NULL;
-    if (l->base && read_text(l->mem, path, GITCONFIG_MAX_BYTES, &text, &large) && text.n)
+    if (l->base && read_text(l->mem, path, GITCONFIG_MAX_BYTES, &text, &unread) && text.n)
         (void)gitconfig_parse(text, git_entry, l, NULL); /* as far as git reads it before an error */
-    l->not_read += large;
+    l->not_read += unread;
 }
 
 /* ---- the repository ---- */
@@ -504,10 +509,10 @@ static void tables(struct git_look *l, const char *repository)
     while (list.n) {
         const char *name = arena_str(l->mem, str_until(&list, '\n'));
         struct table_look one = {l, name ? path_join(l->mem, directory, name) : NULL};
-        bool large = false;
-        const bool read = read_text(l->mem, one.path, l->whole ? REFS_MAX : SMALL_MAX, &text, &large);
+        bool unread = false;
+        const bool read = read_text(l->mem, one.path, l->whole ? REFS_MAX : SMALL_MAX, &text, &unread);
         const bool odd = read && gitref_table(text, table_ref, &one) < 0;
-        l->not_read += l->whole && (large || odd);
+        l->not_read += l->whole && (unread || odd);
     }
 }
 

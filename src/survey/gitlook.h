@@ -54,7 +54,8 @@ struct git_look {
     /* Result, NULL without a repository: its own directory, and the one shared by its work trees. */
     const char *own, *common;
     const struct dir_listing *listing; /* of `own`; or NULL */
-    size_t not_read; /* configurations beyond the limit or too large; a hooks directory with too many entries */
+    size_t
+        not_read; /* configurations beyond the limit, too large or not readable; a hooks directory with too many entries */
     /* Private. */
     const char *base; /* of the current configuration */
     const char *file;

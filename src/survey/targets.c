@@ -262,8 +262,9 @@ static int say_bounds(struct seeker *s, const struct git_look *l)
                    "; targets of links whose names a pattern guards, because the workspace has more than %d entries",
                    ENTRIES_MAX);
     if (s->guards && l->not_read)
-        buf_printf(&b, "; files named by %zu git configurations or hooks, which are too large or too many",
-                   l->not_read);
+        buf_printf(
+            &b, "; files named by %zu git configurations or hooks, which are too large or too many, or cannot be read",
+            l->not_read);
     const char *help = b.n ? "protect important files with --protect" : "use a directory on another file system";
     if (s->spells)
         buf_text(

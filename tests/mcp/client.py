@@ -110,13 +110,14 @@ class Http:
     """The server, and requests to it."""
     TOKEN = "a-token-of-the-tests"
 
-    def __init__(self, user, home, cwd, words=()):
+    def __init__(self, user, home, cwd, words=(), files=None):
         token = os.path.join(home, "token")
         with open(token, "w", encoding="ascii") as text:
             text.write(self.TOKEN + "\n")
         os.chmod(token, 0o600)
         user.own(token)
-        self.child = subprocess.Popen([pf.PINFOLD, "mcp", "--http", "127.0.0.1:0", "--http-token", token, *words], cwd=cwd,
+        limited = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh"] if files else []
+        self.child = subprocess.Popen([*limited, pf.PINFOLD, "mcp", "--http", "127.0.0.1:0", "--http-token", token, *words], cwd=cwd,
                                       env=pf.environment(user, home), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                       stderr=subprocess.PIPE, start_new_session=True, **user.popen())
         line = self.child.stderr.readline().decode()

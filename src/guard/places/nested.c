@@ -29,19 +29,20 @@
 
 enum { MOUNTS_TEXT = 1 << 20, MQUEUE_MAGIC = 0x19800202 };
 
-/* All of a mountinfo; malloc()ed, or NULL. */
+/* All of a mountinfo; malloc()ed, or NULL: it cannot be read to its end, and a part would hide what the box has. */
 static char *mountinfo(int proc, const char *name)
 {
     auto_fd int fd = sys_openat(proc, name, O_RDONLY | O_CLOEXEC, 0);
     char *text = fd < 0 ? NULL : malloc(MOUNTS_TEXT);
     size_t n = 0;
-    for (long got; text && n + 1 < MOUNTS_TEXT; n += (size_t)got) {
+    long got = text ? 1 : -1;
+    for (; got > 0 && n + 1 < MOUNTS_TEXT; n += got > 0 ? (size_t)got : 0)
         got = sys_read(fd, text + n, MOUNTS_TEXT - 1 - n);
-        if (got <= 0)
-            break;
+    if (got != 0) {
+        free(text);
+        return NULL;
     }
-    if (text)
-        text[n] = 0;
+    text[n] = 0;
     return text;
 }
 
@@ -176,32 +177,44 @@ static bool shown_ask(struct guard *g)
         if (n <= 0)
             return n == 0 && g->shown;
         for (long i = 0; i < n; i++) {
-            if (mount_stat(0, ids[i], &said) == 0 && /* a path too long to be judged is no place */
-                !shown_add(g, said.major, said.minor, said.text + said.root, said.text + said.point))
+            const int no = mount_stat(0, ids[i], &said);
+            if (no != -ENOENT && /* it is gone */
+                (no < 0 || !shown_add(g, said.major, said.minor, said.text + said.root, said.text + said.point)))
                 return false;
         }
         ask.param = ids[n - 1];
     }
 }
 
-static void shown_read(struct guard *g)
+static bool shown_read(struct guard *g)
 {
     char *ours = mountinfo(g->host_proc, "self/mountinfo"), *at = ours;
     struct proc_mount l;
-    while (at && proc_next_mount(&at, &l))
-        (void)shown_add(g, l.major, l.minor, l.root, l.at);
+    bool whole = ours != NULL;
+    while (whole && proc_next_mount(&at, &l))
+        whole = shown_add(g, l.major, l.minor, l.root, l.at);
     free(ours);
+    return whole;
 }
 
-/* Loads it again: nobody in the box mounts in our namespace, but the host may have renamed what is mounted. */
-static void shown_load(struct guard *g)
+static void shown_drop(struct guard *g)
 {
     for (struct shown *next; g->shown; g->shown = next) {
         next = g->shown->next;
         free(g->shown);
     }
-    if (!shown_ask(g) && !g->shown)
-        shown_read(g);
+}
+
+/* Loads it again: nobody in the box mounts in our namespace, but the host may have renamed what is mounted. It is whole, or nothing:
+   what it lacks counts as the caller's own. */
+static void shown_load(struct guard *g)
+{
+    shown_drop(g);
+    if (shown_ask(g))
+        return;
+    shown_drop(g);
+    if (!shown_read(g))
+        shown_drop(g);
 }
 
 /* The place in the box of the object at `inside` (NULL: unknown) of the file system; writable places first. *ret_known:

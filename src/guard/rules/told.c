@@ -147,12 +147,15 @@ static char *content(struct guard *g, int file, uint64_t size, size_t *ret_n)
 {
     auto_fd int fd = own_reopen(g, file, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     char *bytes = fd < 0 ? NULL : malloc(size + 1);
-    long n = bytes ? sys_pread(fd, bytes, size, 0) : -1;
-    if (n < 0) {
+    long got = bytes ? 1 : -1;
+    size_t n = 0;
+    for (; got > 0 && n<size; n += got> 0 ? (size_t)got : 0)
+        got = sys_pread(fd, bytes + n, size - n, n);
+    if (got < 0) {
         free(bytes);
         return NULL;
     }
-    *ret_n = (size_t)n;
+    *ret_n = n;
     return bytes;
 }
 

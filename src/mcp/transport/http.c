@@ -28,6 +28,7 @@
 #define SESSION_MS         3600000 /* of a session without one          */
 #define BEAT_MS            15000   /* an empty line into an event stream, so that a client that is gone is noticed */
 #define LEAVING_MS         2000    /* what a client still sends after the last answer is read and dropped for so long */
+#define STARVED_MS         100     /* how long none is accepted while there are no descriptors */
 #define PATIENCE_MS        1000    /* then a request becomes a stream of events, which a client can ask to go on with */
 #define CORS_SECONDS       "86400"
 #define ID_BYTES           16
@@ -63,6 +64,7 @@ struct http_connection {
 
 struct http {
     struct loop_source source;
+    uint64_t accepts_at; /* while the source has no events: when it has them again */
     struct server *server;
     struct http_connection *connections;
     struct session *sessions;
@@ -687,6 +689,10 @@ static void listener_ready(struct loop_source *s, short revents)
     int one = 1;
     (void)revents;
     int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+        s->events = 0; /* it would be ready, and fail, again and again */
+        h->accepts_at = loop_now() + STARVED_MS;
+    }
     if (fd >= 0 && h->n_connections >= MAX_CONNECTIONS)
         make_room_for_one(h);
     struct http_connection *c = fd >= 0 && h->n_connections < MAX_CONNECTIONS ? calloc(1, sizeof *c) : NULL;
@@ -720,6 +726,10 @@ int http_tick(struct http *h, uint64_t now)
 {
     int next = BEAT_MS;
 
+    if (!h->source.events && now >= h->accepts_at)
+        h->source.events = POLLIN;
+    else if (!h->source.events)
+        next = (int)(h->accepts_at - now);
     for (struct session *s = h->sessions, *following; s; s = following) {
         following = s->next;
         if (s->over || (now - s->used > SESSION_MS && !peer_busy(s->peer)))
