@@ -392,7 +392,8 @@ static void print_git(const struct doctor_report *r, struct buf *out)
         buf_text(out, "      The tree is too large to search completely: run doctor in a subdirectory.\n");
     if (g->not_read)
         buf_printf(out,
-                   "      %zu of the configurations, hook directories and reftables %s too large, damaged or unreadable and %s not "
+                   "      %zu of the configurations, hook directories and reftables %s too large, damaged or "
+                   "unreadable and %s not "
                    "read.\n",
                    g->not_read, g->not_read == 1 ? "is" : "are", g->not_read == 1 ? "was" : "were");
     if (odd)
