@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -153,6 +154,48 @@ static bool is_newer(const struct layer *l, const struct layer *than)
     return than->dir < 0 || l->since > than->since || (l->since == than->since && strcmp(l->id, than->id) > 0);
 }
 
+/* Whether `cwd` lies in the directory that the box had, which is at another path now. */
+static bool is_moved(const struct layer *l, const char *cwd)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    size_t n = strlen(cwd);
+    if (n >= sizeof path)
+        return false;
+    memcpy(path, cwd, n + 1);
+    for (; n > 1; path[n] = 0) {
+        if (stat(path, &st) == 0 && (uint64_t)st.st_dev == l->device && (uint64_t)st.st_ino == l->ino)
+            return true;
+        while (n > 1 && path[n - 1] != '/')
+            n--;
+        n -= n > 1;
+    }
+    return false;
+}
+
+/* What is told of layers where none was found. */
+struct layers_missed {
+    char id[LAYER_DIGITS + 1], damaged[LAYER_DIGITS + 1];
+    const char *moved; /* the path that the directory had, of layer `id` */
+};
+
+static int no_layer(const struct layers_missed *m, const char *path, const char *which, const char *cwd, struct err *e)
+{
+    if (which)
+        (void)err_say(e, ERR_POLICY, "there is no layer '%s'; see: pinfold layers", which);
+    else if (m->moved)
+        (void)err_hint(e,
+                       err_say(e, ERR_POLICY,
+                               "there is no layer of '%s', but layer %.8s began when this directory was '%s'", cwd,
+                               m->id, m->moved),
+                       "move it back to use that layer, or remove the layer: pinfold discard %.8s", m->id);
+    else
+        (void)err_say(e, ERR_POLICY, "there is no layer of '%s'; make one: pinfold run --cow -- COMMAND", cwd);
+    if (m->damaged[0] && !m->moved)
+        (void)err_hint(e, 0, "one layer was not looked at, because its record cannot be read: %s/%s", path, m->damaged);
+    return -ENOENT;
+}
+
 int layer_open(const char *state, const char *which, const char *cwd, struct arena *mem, struct layer *ret,
                struct err *e)
 {
@@ -160,16 +203,24 @@ int layer_open(const char *state, const char *which, const char *cwd, struct are
     const char *path = arena_printf(mem, "%s/" LAYERS, state);
     own_fd int layers = path ? sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0) : -ENOMEM;
     struct sys_entries entries = {.dir = layers, .room = room, .bytes = sizeof room};
+    struct layers_missed missed = {0};
     size_t found = 0;
     *ret = (struct layer){.dir = -1};
     if (layers < 0 && layers != -ENOENT)
         return err_sys(e, ERR_SYSTEM, -layers, "cannot open '%s'", path ? path : LAYERS);
     for (const struct sys_dirent *d; layers >= 0 && (d = sys_next_entry(&entries));) {
         struct layer l;
-        /* One without a record is being made or removed; one with a bad record is no layer. */
-        if (!layer_is_id(d->name) || open_one(layers, d->name, mem, &l) < 0)
+        const int no = layer_is_id(d->name) ? open_one(layers, d->name, mem, &l) : -ENOENT;
+        if (no < 0) { /* one without a record is being made or removed */
+            if (no != -ENOENT)
+                snprintf(missed.damaged, sizeof missed.damaged, "%s", d->name);
             continue;
+        }
         if (!is_wanted_layer(&l, which, cwd)) {
+            if (!which && !missed.moved && is_moved(&l, cwd)) {
+                missed.moved = l.workspace;
+                snprintf(missed.id, sizeof missed.id, "%s", l.id);
+            }
             layer_close(&l);
             continue;
         }
@@ -184,17 +235,11 @@ int layer_open(const char *state, const char *which, const char *cwd, struct are
         return err_say(e, ERR_POLICY, "'%s' is the beginning of %zu layers; write more of it (pinfold layers)", which,
                        found);
     }
-    if (found)
-        return 0;
-    if (which)
-        (void)err_say(e, ERR_POLICY, "there is no layer '%s'; see: pinfold layers", which);
-    else
-        (void)err_say(e, ERR_POLICY, "there is no layer of '%s'; make one: pinfold run --cow -- COMMAND", cwd);
-    return -ENOENT;
+    return found ? 0 : no_layer(&missed, path, which, cwd, e);
 }
 
-int layer_each(const char *state, struct arena *mem, void (*each)(void *ctx, const struct layer *l), void *ctx,
-               struct err *e)
+int layer_each(const char *state, struct arena *mem, void (*each)(void *ctx, const struct layer *l),
+               void (*damaged)(void *ctx, const char *path), void *ctx, struct err *e)
 {
     char room[4096] __attribute__((aligned(8)));
     const char *path = arena_printf(mem, "%s/" LAYERS, state);
@@ -206,7 +251,11 @@ int layer_each(const char *state, struct arena *mem, void (*each)(void *ctx, con
         return err_sys(e, ERR_SYSTEM, -layers, "cannot open '%s'", path ? path : LAYERS);
     for (const struct sys_dirent *d; (d = sys_next_entry(&entries));) {
         struct layer l;
-        if (!layer_is_id(d->name) || open_one(layers, d->name, mem, &l) < 0)
+        const int no = layer_is_id(d->name) ? open_one(layers, d->name, mem, &l) : -ENOENT;
+        const char *bad = no < 0 && no != -ENOENT && damaged ? arena_printf(mem, "%s/%s", path, d->name) : NULL;
+        if (bad)
+            damaged(ctx, bad);
+        if (no < 0)
             continue;
         each(ctx, &l);
         layer_close(&l);

@@ -53,9 +53,12 @@ void layer_release(struct layer_held *l);
 int layer_take(const struct layer *l, bool idle, int *ret_lock, struct err *e);
 /* The same together with others that do so, against a box that writes to it and its removal. */
 int layer_share(const struct layer *l, int *ret_lock, struct err *e);
-/* Calls `each` with every layer of the state directory, which it closes; in no order. */
-int layer_each(const char *state, struct arena *mem, void (*each)(void *ctx, const struct layer *l), void *ctx,
-               struct err *e);
+/*
+ * Calls `each` with every layer of the state directory, which it closes, and `damaged` (or NULL) with the path of each one whose record
+ * cannot be read; in no order.
+ */
+int layer_each(const char *state, struct arena *mem, void (*each)(void *ctx, const struct layer *l),
+               void (*damaged)(void *ctx, const char *path), void *ctx, struct err *e);
 /* Whether a layer's directory can have this name. */
 bool layer_is_id(const char *name);
 /* Its lock, open, or -1 with errno; made where there is none. And which boot of the machine this is. */

@@ -526,6 +526,37 @@ out=$("$pinfold" diff nosuchname 2>&1; echo "status $?")
 ok "a name that is no layer's is told" says "$out" "nosuchname: no layer has this name"
 ok "with a status" says "$out" "status 1"
 
+# ---- a project that was moved, a workspace that is gone, a record that cannot be read ----
+mkdir -p "$top/before" && cd "$top/before" || exit 1
+export XDG_STATE_HOME=$top/moved
+box -q --cow=stays -- sh -c 'mkdir in; echo new >in/new' >/dev/null
+id=$(basename "$XDG_STATE_HOME"/pinfold/layers/????????????????)
+mv "$top/before" "$top/after" && mkdir "$top/after/below" && cd "$top/after/below" || exit 1
+out=$("$pinfold" diff 2>&1; echo "status $?")
+ok "a moved project names its layer" says "$out" "layer ${id%????????} began when this directory was '$top/before'"
+ok "and says what helps" says "$out" "move it back"
+ok "with the status of no layer" says "$out" "status 4"
+cd "$top" || exit 1
+out=$("$pinfold" diff stays 2>&1; echo "status $?")
+ok "a layer whose workspace is gone is found by its name" says "$out" "its workspace '$top/before' is not there any more"
+out=$("$pinfold" apply "${id%????????}" --all 2>&1)
+ok "and by its ID" says "$out" "its workspace '$top/before' is not there any more"
+mv "$top/after" "$top/before" && cd "$top/before" || exit 1
+ok "moved back it is applied" "$pinfold" apply --all
+ok "as the box had it" test "$(cat in/new)" = new
+box -q --cow -- sh -c 'echo 2 >two' >/dev/null
+bad=$("$pinfold" layers --json | python3 -c 'import json,sys; print(next(l["id"] for l in json.load(sys.stdin)["layers"] if not l["name"]))')
+: >"$XDG_STATE_HOME/pinfold/layers/$bad/record"
+out=$("$pinfold" layers 2>&1)
+ok "a layer whose record cannot be read is listed" says "$out" "/layers/$bad: the record of this layer cannot be read"
+ok "also for programs" test "$("$pinfold" layers --json | python3 -c 'import json,os,sys; print(*map(os.path.basename, json.load(sys.stdin)["damaged"]))')" = "$bad"
+out=$("$pinfold" diff "$bad" 2>&1; "$pinfold" discard "$bad" 2>&1)
+ok "and named where it is looked for" says "$out" "cannot be read: $XDG_STATE_HOME/pinfold/layers/$bad"
+"$pinfold" layers prune >/dev/null 2>&1
+ok "prune keeps what it changed" test -n "$(find "$XDG_STATE_HOME/pinfold/layers/$bad" -name two)"
+rm -rf "$XDG_STATE_HOME/pinfold/layers/$bad"
+export XDG_STATE_HOME=$top/state
+
 # ---- looks: strace holds up one that has the layer's lock, which is no use of the layer ----
 if command -v strace >/dev/null; then
     export XDG_STATE_HOME=$top/looked

@@ -705,6 +705,13 @@ int verb_layers(struct ask *a)
             buf_char(&out, '\n');
         }
         status = print_out(&out);
+        EACH_OF(d, pinfold_value_get(pinfold_report_value(report), "damaged"))
+        {
+            const char *path = pinfold_value_text(d, NULL);
+            complain("%s: the record of this layer cannot be read; what it changed is in a directory there. "
+                     "Remove it when you have taken what you need",
+                     path);
+        }
     }
     pinfold_report_free(report);
     return status;

@@ -89,7 +89,7 @@ static void look_on(void *ctx, const struct layer *l)
 int stack_check_free(const char *state, const struct layer *l, struct arena *mem, struct err *e)
 {
     struct standing s = {.id = l->id};
-    int r = layer_each(state, mem, look_on, &s, e);
+    int r = layer_each(state, mem, look_on, NULL, &s, e);
     if (r < 0 || !s.found[0])
         return r;
     (void)err_say(e, ERR_REFUSED, "layer %s stays as it is: layer %s stands on it", l->id, s.found);

@@ -134,6 +134,11 @@ static int open_workspace(struct opened_layer *o)
     if (fd < 0 || fstat(fd, &st) < 0) {
         const int no = errno;
         (void)close_fd(fd);
+        if (no == ENOENT || no == ENOTDIR) /* there is the layer, so this is no -ENOENT of ours */
+            return err_hint(
+                &o->e,
+                err_say(&o->e, ERR_REFUSED, "layer %s: its workspace '%s' is not there any more", l->id, l->workspace),
+                "move it back, or remove the layer: pinfold discard %.8s", l->id);
         return err_sys(&o->e, ERR_SYSTEM, no, "layer %s: cannot open its workspace '%s'", l->id, l->workspace);
     }
     o->trees.workspace = fd;
@@ -142,7 +147,7 @@ static int open_workspace(struct opened_layer *o)
     return err_hint(
         &o->e,
         err_say(&o->e, ERR_REFUSED, "layer %s: '%s' is no longer the directory that the box had", l->id, l->workspace),
-        "move it back, or remove the layer: pinfold discard");
+        "move it back, or remove the layer: pinfold discard %.8s", l->id);
 }
 
 static int take_paths(struct opened_layer *o, const char *const *given)

@@ -134,7 +134,7 @@ int pinfold_layers_prune_report(uint64_t older, int look, struct pinfold_report 
     struct err e = {0};
     int r = mem ? world_state(mem, &p.state, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot list the layers");
     if (r == 0)
-        r = layer_each(p.state, mem, remember_layer, &p, &e);
+        r = layer_each(p.state, mem, remember_layer, NULL, &p, &e);
     if (r < 0 || !report)
         return report_give(report, r, &e, ret, error);
     struct json j = JSON_TREE(&report->values);
