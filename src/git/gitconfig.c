@@ -330,8 +330,9 @@ static const struct passing repository[] = {
     {"commit", BARE, ANY, " cleanup status verbose gpgsign ", NULL},
     {"tag", BARE, ANY, " sort gpgsign forcesignannotated ", NULL},
     {"extensions", BARE, NO_OPTION,
-     " worktreeconfig objectformat compatobjectformat partialclone preciousobjects noop noop-v1 relativeworktrees ",
+     " worktreeconfig objectformat compatobjectformat preciousobjects noop noop-v1 relativeworktrees ",
      NULL},
+    {"extensions", BARE, URL, " partialclone ", NULL}, /* a remote, which what is missing is fetched from; without one the location */
     {"extensions", BARE, WORD, " refstorage ", NULL},
     {"submodule", NAMED, URL, " url ", NULL},
     {"submodule", NAMED, UPDATE, " update ", NULL},
@@ -448,6 +449,11 @@ static bool is_number(struct str s)
     return s.n && digits == s.n;
 }
 
+static bool is_process(struct str part)
+{
+    return is_number(part) || str_is(part, "self") || str_is(part, "thread-self");
+}
+
 /*
  * Whether a path goes through /proc, or through /dev, which has links into it: /proc/PID/root is another root directory, a box's too, and
  * there it has repositories whose configuration and hooks nobody judged. Where a relative path begins is unknown, so dots at its beginning
@@ -472,8 +478,7 @@ static bool path_in_proc(struct str path)
             top = part;
         if (absolute && down == 0 && (str_is(part, "proc") || str_is(part, "dev")))
             return true;
-        if (climbed && down == 1 && str_is(top, "proc") &&
-            (is_number(part) || str_is(part, "self") || str_is(part, "thread-self")))
+        if (climbed && down == 1 && str_is(top, "proc") && is_process(part))
             return true;
         if (climbed && down == 1 && str_is(top, "dev") && str_is(part, "fd"))
             return true;
@@ -482,14 +487,52 @@ static bool path_in_proc(struct str path)
     return false;
 }
 
+/*
+ * The same at any depth behind dots: what is before them may be a link, and then they lead elsewhere than the text says
+ * (/var/run/../proc is /proc). And a path that git may append to another, which ends in proc, names a process first.
+ */
+static bool names_process(struct str path)
+{
+    struct str before = {NULL, 0}, last = {NULL, 0};
+    bool dots = str_starts(path, STR("./"));
+    while (path.n) {
+        const struct str part = str_until(&path, '/');
+        if (part.n == 0 || str_is(part, "."))
+            continue;
+        const bool first = before.n == 0 || str_is(before, "..");
+        if (dots && first && is_process(last) &&
+            (str_is(part, "root") || str_is(part, "cwd") || str_is(part, "fd") || str_is(part, "task")))
+            return true;
+        if (dots && ((str_is(last, "proc") && is_process(part)) ||
+                     (str_is(before, "dev") && str_is(last, "fd") && is_number(part))))
+            return true;
+        dots = dots || str_is(part, "..");
+        before = last;
+        last = part;
+    }
+    return false;
+}
+
+/* As git tells a path from host:path and from a URL; a directory may have a colon in its name, too. */
+static bool maybe_local(struct str location)
+{
+    const char *colon = memchr(location.p, ':', location.n), *slash = memchr(location.p, '/', location.n);
+    if (!colon || (slash && slash < colon))
+        return true;
+    for (struct str rest = location; rest.n;)
+        if (str_is(str_until(&rest, '/'), ".."))
+            return true;
+    return false;
+}
+
 static bool in_proc(struct str location)
 {
     static const struct str file = {"file:", 5};
     if (location.n < file.n || strncasecmp(location.p, file.p, file.n) != 0)
-        return path_in_proc(location);
+        return path_in_proc(location) || (maybe_local(location) && names_process(location));
     auto_buf struct buf path = BUF(VALUE_MAX); /* also of file://proc/1, which git takes for //proc/1 */
     put_decoded(&path, str_skip(location, file.n));
-    return !buf_ok(&path) || path_in_proc(buf_view(&path));
+    return !buf_ok(&path) || path_in_proc(buf_view(&path)) || names_process(buf_view(&path));
 }
 
 /*

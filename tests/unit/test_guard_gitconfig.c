@@ -105,6 +105,9 @@ static void what_git_writes_itself_passes(void **state)
     PASSES("", "[submodule \"x\"]\n\turl = ../dev\n[submodule \"y\"]\n\turl = ../../proc/y.git\n");
     PASSES("",
            "[remote \"x\"]\n\turl = host:/proc/1/x\n\tpushurl = /home/proc/1/a%20b\n\tpushurl = file:///srv/a%20b\n");
+    PASSES("", "[submodule \"x\"]\n\turl = ../../1/x.git\n[submodule \"y\"]\n\turl = ./self/y.git\n");
+    PASSES("", "[remote \"x\"]\n\turl = git@host:proc/self\n\tpushurl = ../../proc/y\n");
+    PASSES("", "[extensions]\n\tpartialClone = origin\n");
     PASSES("", "[extensions]\n\tworktreeConfig = true\n\tobjectformat = sha256\n");
     PASSES("", "[core]\n\tworktree = ../../../s\n");
     PASSES("",
@@ -196,6 +199,16 @@ static void what_names_programs_is_protected(void **state)
         "[remote \"o\"]pushurl=file:///%70roc%2f1/root/tmp/r",
         "[branch \"b\"]remote=/proc/1/root/tmp/r",
         "[submodule \"x\"]url=/proc/1/root/tmp/r",
+        "[remote \"o\"]url=/var/run/../proc/1/root/tmp/r", /* /var/run is a link to /run */
+        "[remote \"o\"]url=/usr/bin/X11/../../proc/1/root/tmp/r",
+        "[remote \"o\"]url=a/../b/proc/self/root/tmp/r",
+        "[remote \"o\"]url=/var/run/../dev/fd/3/r",
+        "[remote \"o\"]pushurl=file:///var/run/%2e%2e/proc/1/root/tmp/r",
+        "[branch \"b\"]remote=/var/run/../proc/1/root/tmp/r",
+        "[submodule \"x\"]url=./1/root/tmp/r", /* behind ../../../proc */
+        "[submodule \"x\"]url=../1/root/tmp/r",
+        "[extensions]partialClone=../../../proc/1/root/tmp/r",
+        "[extensions]partialClone=x::y",
         "[remote \"o\"]url",
         "[remote \"o\"]url=\"a\\nb\"",
         "[remote]pushDefault=x::y",
