@@ -330,9 +330,9 @@ static const struct passing repository[] = {
     {"commit", BARE, ANY, " cleanup status verbose gpgsign ", NULL},
     {"tag", BARE, ANY, " sort gpgsign forcesignannotated ", NULL},
     {"extensions", BARE, NO_OPTION,
-     " worktreeconfig objectformat compatobjectformat preciousobjects noop noop-v1 relativeworktrees ",
-     NULL},
-    {"extensions", BARE, URL, " partialclone ", NULL}, /* a remote, which what is missing is fetched from; without one the location */
+     " worktreeconfig objectformat compatobjectformat preciousobjects noop noop-v1 relativeworktrees ", NULL},
+    {"extensions", BARE, URL, " partialclone ",
+     NULL}, /* a remote, which what is missing is fetched from; without one the location */
     {"extensions", BARE, WORD, " refstorage ", NULL},
     {"submodule", NAMED, URL, " url ", NULL},
     {"submodule", NAMED, UPDATE, " update ", NULL},
