@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,29 +42,39 @@
 #define FDS_MAX             16384    /* descriptors looked at in one sample */
 #define TMPFS               0x01021994
 
-struct memfds {
-    struct {
-        dev_t device;
-        ino_t inode;
-    } seen[MEMFDS_MAX];
-    unsigned n, looked;
+struct memfd {
+    dev_t device;
+    ino_t inode;
 };
 
-/* Not on the stack, which may be small (ulimit -s 64), and no static room: a library's caller may have a box in each of its threads. */
+/* Not on the stack, which may be small (ulimit -s 64). */
 struct sample {
     uint64_t resident, proportional, tasks;
     uint64_t files, mapped; /* bytes in tmpfs and memfds; of these or others in address spaces, if PSS was read */
     unsigned n;             /* before them, in the one page that a small box's sample touches */
+    unsigned n_memfds, looked;
     int pids[TREE_MAX], parents[TREE_MAX];
-    struct memfds memfds;
+    struct memfd memfds[MEMFDS_MAX];
 };
 
-static struct sample *sample_new(void)
+/* One room is always there, so that a start needs no call for it; a library's caller may have a box in each of its threads. */
+static struct sample own_room;
+static atomic_bool own_is_taken;
+
+static struct sample *sample_take(void)
 {
-    struct sample *s = malloc(sizeof *s);
+    struct sample *s = atomic_exchange(&own_is_taken, true) ? malloc(sizeof *s) : &own_room;
     if (s)
         s->n = 0;
     return s;
+}
+
+static void sample_drop(struct sample *s)
+{
+    if (s == &own_room)
+        atomic_store(&own_is_taken, false);
+    else
+        free(s);
 }
 
 static void children_in(const char *path, void (*take)(void *ctx, int child), void *ctx)
@@ -170,21 +181,20 @@ static void find_tmp(struct limit_watcher *w, const struct sample *s)
     }
 }
 
-static bool is_new(struct memfds *m, const struct stat *st)
+static bool is_new(struct sample *s, const struct stat *st)
 {
-    for (unsigned i = 0; i < m->n; i++) {
-        if (m->seen[i].inode == st->st_ino && m->seen[i].device == st->st_dev)
+    for (unsigned i = 0; i < s->n_memfds; i++) {
+        if (s->memfds[i].inode == st->st_ino && s->memfds[i].device == st->st_dev)
             return false;
     }
-    if (m->n == MEMFDS_MAX)
+    if (s->n_memfds == MEMFDS_MAX)
         return false;
-    m->seen[m->n].device = st->st_dev;
-    m->seen[m->n++].inode = st->st_ino;
+    s->memfds[s->n_memfds++] = (struct memfd){st->st_dev, st->st_ino};
     return true;
 }
 
 /* Bytes of the memfds that `pid` has open and that were not counted yet. */
-static uint64_t open_memfds(int pid, struct memfds *m)
+static uint64_t open_memfds(int pid, struct sample *s)
 {
     char path[300], to[16];
     uint64_t sum = 0;
@@ -192,12 +202,12 @@ static uint64_t open_memfds(int pid, struct memfds *m)
     struct stat st;
     snprintf(path, sizeof path, "/proc/%d/fd", pid);
     DIR *d = opendir(path);
-    while (d && m->looked < FDS_MAX && (entry = readdir(d))) {
+    while (d && s->looked < FDS_MAX && (entry = readdir(d))) {
         if (entry->d_name[0] == '.')
             continue;
-        m->looked++;
+        s->looked++;
         ssize_t n = readlinkat(dirfd(d), entry->d_name, to, sizeof to);
-        if (n >= 7 && memcmp(to, "/memfd:", 7) == 0 && fstatat(dirfd(d), entry->d_name, &st, 0) == 0 && is_new(m, &st))
+        if (n >= 7 && memcmp(to, "/memfd:", 7) == 0 && fstatat(dirfd(d), entry->d_name, &st, 0) == 0 && is_new(s, &st))
             sum += (uint64_t)st.st_blocks * 512;
     }
     if (d)
@@ -208,13 +218,13 @@ static uint64_t open_memfds(int pid, struct memfds *m)
 static uint64_t files_in_memory(struct limit_watcher *w, struct sample *s)
 {
     uint64_t sum = 0;
-    s->memfds.n = s->memfds.looked = 0;
+    s->n_memfds = s->looked = 0;
     if (!w->command && w->tmp_fd < 0)
         find_tmp(w, s);
     if (w->tmp_fd >= 0)
         sum = used_bytes(w->tmp_fd);
     for (unsigned i = 0; i < s->n; i++)
-        sum += open_memfds(s->pids[i], &s->memfds);
+        sum += open_memfds(s->pids[i], s);
     return sum;
 }
 
@@ -248,7 +258,7 @@ static void take_sample(struct sample *s, struct limit_watcher *w, uint64_t memo
 
 void watcher_walk(const struct limit_watcher *w, void (*see)(void *ctx, int pid, int parent), void *ctx)
 {
-    struct sample *s = sample_new();
+    struct sample *s = sample_take();
     char path[64];
     if (!s)
         return;
@@ -263,7 +273,7 @@ void watcher_walk(const struct limit_watcher *w, void (*see)(void *ctx, int pid,
         for (; known < s->n; known++)
             s->parents[known] = s->pids[i];
     }
-    free(s);
+    sample_drop(s);
 }
 
 static uint64_t free_bytes(int fd)
@@ -284,7 +294,7 @@ static int pid_inside(int pid)
 
 int watcher_find(int sessiond, int inside)
 {
-    struct sample *s = sample_new();
+    struct sample *s = sample_take();
     int found = -1;
     if (!s)
         return -1;
@@ -297,7 +307,7 @@ int watcher_find(int sessiond, int inside)
             found = 0;
         (void)watcher_children(s->pids[i], add_to_sample, s);
     }
-    free(s);
+    sample_drop(s);
     return found;
 }
 
@@ -349,7 +359,7 @@ enum box_limit watcher_sample(struct limit_watcher *w, uint64_t now)
     uint64_t disk_used = 0, memory = 0, tasks = 0;
 
     if (!w->sample) /* stays for the next one; without memory that one tries again */
-        w->sample = sample_new();
+        w->sample = sample_take();
     if (w->sample && (w->memory != LIMIT_NONE || w->processes != LIMIT_NONE)) {
         take_sample(w->sample, w, w->memory);
         memory = w->sample->proportional;
@@ -399,13 +409,14 @@ uint64_t watcher_cpu(const struct limit_watcher *w, const struct started *s)
     from.builder = s->pid;
     if (s->pid <= 0 && !w->command)
         return 0;
-    struct sample *sample = sample_new();
+    struct sample *sample = w->sample ? w->sample : sample_take();
     if (!sample)
         return 0;
     take_sample(sample, &from, LIMIT_NONE);
     for (unsigned i = 0; i < sample->n; i++)
         sum += ticks(sample->pids[i]);
-    free(sample);
+    if (sample != w->sample)
+        sample_drop(sample);
     return sum * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
@@ -414,6 +425,7 @@ void watcher_end(struct limit_watcher *w)
     w->on = false;
     w->disk_fd = close_fd(w->disk_fd);
     w->tmp_fd = close_fd(w->tmp_fd);
-    free(w->sample);
+    if (w->sample)
+        sample_drop(w->sample);
     w->sample = NULL;
 }
