@@ -33,7 +33,7 @@ struct arena {
  * much as getting eight pages at once. They are zeroed, and no part is handed out twice.
  */
 enum {
-    BLOCK_BYTES = 256 << 10,
+    BLOCK_BYTES = 320 << 10, /* the blocks that a default start fills end near their ends */
     STEP_BYTES = 16 << 10,
     MORE_BYTES = 56 << 10,
     LARGE_BYTES = 48 << 10, /* less than MORE_BYTES; the statements of profile "base" take 36 KiB */
