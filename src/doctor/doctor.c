@@ -393,8 +393,7 @@ static void print_git(const struct doctor_report *r, struct buf *out)
     if (g->not_read)
         buf_printf(out,
                    "      %zu of the configurations, hook directories and reftables %s too large, damaged or "
-                   "unreadable and %s not "
-                   "read.\n",
+                   "unreadable and %s not read.\n",
                    g->not_read, g->not_read == 1 ? "is" : "are", g->not_read == 1 ? "was" : "were");
     if (odd)
         buf_printf(out, "%zu of these may not come from you.\n", odd);

@@ -5,8 +5,8 @@
 #include <jansson.h>
 
 #include <errno.h>
-#include <limits.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -173,26 +173,46 @@ static bool is_moved(const struct layer *l, const char *cwd)
     return false;
 }
 
-/* What is told of layers where none was found. */
+/* What is told where no layer was found. */
 struct layers_missed {
-    char id[LAYER_DIGITS + 1], damaged[LAYER_DIGITS + 1];
-    const char *moved; /* the path that the directory had, of layer `id` */
+    const char *cwd;
+    struct arena *mem;
+    const char *damaged; /* the path of one whose record cannot be read */
+    const char *moved;   /* the path that the directory had when layer `id` began */
+    char id[LAYER_DIGITS + 1];
 };
 
-static int no_layer(const struct layers_missed *m, const char *path, const char *which, const char *cwd, struct err *e)
+static void miss_moved(void *ctx, const struct layer *l)
 {
+    struct layers_missed *m = ctx;
+    if (m->moved || !is_moved(l, m->cwd))
+        return;
+    m->moved = arena_text(m->mem, l->workspace);
+    snprintf(m->id, sizeof m->id, "%s", l->id);
+}
+
+static void miss_damaged(void *ctx, const char *path)
+{
+    ((struct layers_missed *)ctx)->damaged = path;
+}
+
+static int no_layer(const char *state, const char *which, const char *cwd, struct arena *mem, struct err *e)
+{
+    struct layers_missed m = {.cwd = cwd, .mem = mem};
+    struct err untold = {0};
+    (void)layer_each(state, mem, miss_moved, miss_damaged, &m, &untold);
     if (which)
         (void)err_say(e, ERR_POLICY, "there is no layer '%s'; see: pinfold layers", which);
-    else if (m->moved)
-        (void)err_hint(e,
-                       err_say(e, ERR_POLICY,
-                               "there is no layer of '%s', but layer %.8s began when this directory was '%s'", cwd,
-                               m->id, m->moved),
-                       "move it back to use that layer, or remove the layer: pinfold discard %.8s", m->id);
+    else if (m.moved)
+        (void)err_say(e, ERR_POLICY,
+                      "there is no layer of '%s', but layer %.8s began when this directory was '%s' (move it back to "
+                      "use that layer, or "
+                      "remove the layer: pinfold discard %.8s)",
+                      cwd, m.id, m.moved, m.id);
     else
         (void)err_say(e, ERR_POLICY, "there is no layer of '%s'; make one: pinfold run --cow -- COMMAND", cwd);
-    if (m->damaged[0] && !m->moved)
-        (void)err_hint(e, 0, "one layer was not looked at, because its record cannot be read: %s/%s", path, m->damaged);
+    if (m.damaged && (which || !m.moved))
+        (void)err_hint(e, 0, "one layer was not looked at, because its record cannot be read: %s", m.damaged);
     return -ENOENT;
 }
 
@@ -203,24 +223,15 @@ int layer_open(const char *state, const char *which, const char *cwd, struct are
     const char *path = arena_printf(mem, "%s/" LAYERS, state);
     own_fd int layers = path ? sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0) : -ENOMEM;
     struct sys_entries entries = {.dir = layers, .room = room, .bytes = sizeof room};
-    struct layers_missed missed = {0};
     size_t found = 0;
     *ret = (struct layer){.dir = -1};
     if (layers < 0 && layers != -ENOENT)
         return err_sys(e, ERR_SYSTEM, -layers, "cannot open '%s'", path ? path : LAYERS);
     for (const struct sys_dirent *d; layers >= 0 && (d = sys_next_entry(&entries));) {
         struct layer l;
-        const int no = layer_is_id(d->name) ? open_one(layers, d->name, mem, &l) : -ENOENT;
-        if (no < 0) { /* one without a record is being made or removed */
-            if (no != -ENOENT)
-                snprintf(missed.damaged, sizeof missed.damaged, "%s", d->name);
+        if (!layer_is_id(d->name) || open_one(layers, d->name, mem, &l) < 0)
             continue;
-        }
         if (!is_wanted_layer(&l, which, cwd)) {
-            if (!which && !missed.moved && is_moved(&l, cwd)) {
-                missed.moved = l.workspace;
-                snprintf(missed.id, sizeof missed.id, "%s", l.id);
-            }
             layer_close(&l);
             continue;
         }
@@ -235,7 +246,7 @@ int layer_open(const char *state, const char *which, const char *cwd, struct are
         return err_say(e, ERR_POLICY, "'%s' is the beginning of %zu layers; write more of it (pinfold layers)", which,
                        found);
     }
-    return found ? 0 : no_layer(&missed, path, which, cwd, e);
+    return found ? 0 : no_layer(state, which, cwd, mem, e);
 }
 
 int layer_each(const char *state, struct arena *mem, void (*each)(void *ctx, const struct layer *l),
@@ -252,6 +263,7 @@ int layer_each(const char *state, struct arena *mem, void (*each)(void *ctx, con
     for (const struct sys_dirent *d; (d = sys_next_entry(&entries));) {
         struct layer l;
         const int no = layer_is_id(d->name) ? open_one(layers, d->name, mem, &l) : -ENOENT;
+        /* One without a record is being made or removed. */
         const char *bad = no < 0 && no != -ENOENT && damaged ? arena_printf(mem, "%s/%s", path, d->name) : NULL;
         if (bad)
             damaged(ctx, bad);

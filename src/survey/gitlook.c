@@ -40,16 +40,13 @@ static bool read_text(struct arena *mem, const char *path, size_t most, struct s
         return false;
     }
     char *bytes = (size_t)st.st_size > most ? NULL : arena_zero(mem, (size_t)st.st_size + 1);
-    size_t n = 0;
-    long got = bytes ? 1 : -1;
-    for (; got > 0 && n<(size_t)st.st_size; n += got> 0 ? (size_t)got : 0)
-        got = sys_read(fd, bytes + n, (size_t)st.st_size - n);
-    if (got < 0) {
+    const long n = bytes ? sys_read_all(fd, bytes, (size_t)st.st_size) : -1;
+    if (n < 0) {
         if (ret_unread)
             *ret_unread = true;
         return false;
     }
-    *ret = (struct str){bytes, n};
+    *ret = (struct str){bytes, (size_t)n};
     return true;
 }
 

@@ -86,6 +86,18 @@ static inline int sys_write_all(int fd, const void *bytes, size_t n)
     }
     return 0;
 }
+/* Reads until the end, or until `most` bytes are there, with as many calls as needed: how many, or -errno. */
+static inline long sys_read_all(int fd, char *to, size_t most)
+{
+    size_t n = 0;
+    for (long got = 1; got != 0 && n < most;) {
+        got = sys_read(fd, to + n, most - n);
+        if (got < 0 && got != -EINTR)
+            return got;
+        n += got > 0 ? (size_t)got : 0;
+    }
+    return (long)n;
+}
 /* Returns the length of the target, which is not NUL-terminated. */
 SYS_CALL(long, sys_readlinkat, (int dir, const char *path, char *target, size_t room), SYS_readlinkat, dir, path,
          target, room)

@@ -34,11 +34,8 @@ static char *mountinfo(int proc, const char *name)
 {
     auto_fd int fd = sys_openat(proc, name, O_RDONLY | O_CLOEXEC, 0);
     char *text = fd < 0 ? NULL : malloc(MOUNTS_TEXT);
-    size_t n = 0;
-    long got = text ? 1 : -1;
-    for (; got > 0 && n + 1 < MOUNTS_TEXT; n += got > 0 ? (size_t)got : 0)
-        got = sys_read(fd, text + n, MOUNTS_TEXT - 1 - n);
-    if (got != 0) {
+    long n = text ? sys_read_all(fd, text, MOUNTS_TEXT) : -1;
+    if (n < 0 || n == MOUNTS_TEXT) {
         free(text);
         return NULL;
     }

@@ -147,15 +147,12 @@ static char *content(struct guard *g, int file, uint64_t size, size_t *ret_n)
 {
     auto_fd int fd = own_reopen(g, file, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     char *bytes = fd < 0 ? NULL : malloc(size + 1);
-    long got = bytes ? 1 : -1;
-    size_t n = 0;
-    for (; got > 0 && n<size; n += got> 0 ? (size_t)got : 0)
-        got = sys_pread(fd, bytes + n, size - n, n);
-    if (got < 0) {
+    long n = bytes ? sys_read_all(fd, bytes, size) : -1;
+    if (n < 0) {
         free(bytes);
         return NULL;
     }
-    *ret_n = n;
+    *ret_n = (size_t)n;
     return bytes;
 }
 

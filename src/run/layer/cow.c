@@ -507,8 +507,16 @@ static void list_undo(struct json *j, const struct layer *l)
     json_uint(j, "undo_bytes", bytes);
 }
 
-static void list_layer(struct json *j, const struct layer *l)
+struct layers_list {
+    struct json *j;
+    struct arena *mem;
+    const char **damaged; /* paths */
+    size_t n_damaged;
+};
+
+static void list_layer(void *ctx, const struct layer *l)
 {
+    struct json *j = ((struct layers_list *)ctx)->j;
     json_object(j, NULL);
     json_text(j, "id", l->id);
     json_text_or_null(j, "name", l->name);
@@ -521,22 +529,10 @@ static void list_layer(struct json *j, const struct layer *l)
     json_object_end(j);
 }
 
-struct damaged_layers {
-    struct json *j;
-    struct arena *mem;
-    const char **paths;
-    size_t n;
-};
-
-static void list_whole(void *ctx, const struct layer *l)
+static void list_damaged(void *ctx, const char *path)
 {
-    list_layer(((struct damaged_layers *)ctx)->j, l);
-}
-
-static void remember_damaged(void *ctx, const char *path)
-{
-    struct damaged_layers *d = ctx;
-    const char **slot = arena_push(d->mem, &d->paths, &d->n, sizeof *slot);
+    struct layers_list *list = ctx;
+    const char **slot = arena_push(list->mem, &list->damaged, &list->n_damaged, sizeof *slot);
     if (slot)
         *slot = path;
 }
@@ -553,12 +549,12 @@ int pinfold_layers_report(struct pinfold_report **ret, struct pinfold_error *err
     struct json j = JSON_TREE(&report->values);
     json_object(&j, NULL);
     json_array(&j, "layers");
-    struct damaged_layers damaged = {.j = &j, .mem = mem};
-    r = layer_each(state, mem, list_whole, remember_damaged, &damaged, &e);
+    struct layers_list list = {.j = &j, .mem = mem};
+    r = layer_each(state, mem, list_layer, list_damaged, &list, &e);
     json_array_end(&j);
     json_array(&j, "damaged");
-    for (size_t i = 0; i < damaged.n; i++)
-        json_text(&j, NULL, damaged.paths[i]);
+    for (size_t i = 0; i < list.n_damaged; i++)
+        json_text(&j, NULL, list.damaged[i]);
     json_array_end(&j);
     json_object_end(&j);
     return report_give(report, r, &e, ret, error);
