@@ -530,9 +530,15 @@ static bool in_proc(struct str location)
     static const struct str file = {"file:", 5};
     if (location.n < file.n || strncasecmp(location.p, file.p, file.n) != 0)
         return path_in_proc(location) || (maybe_local(location) && names_process(location));
-    auto_buf struct buf path = BUF(VALUE_MAX); /* also of file://proc/1, which git takes for //proc/1 */
+    auto_buf struct buf path = BUF(VALUE_MAX);
     put_decoded(&path, str_skip(location, file.n));
-    return !buf_ok(&path) || path_in_proc(buf_view(&path)) || names_process(buf_view(&path));
+    struct str whole = buf_view(&path), local = whole; /* git drops the host of file://HOST/PATH, whatever it is */
+    if (str_starts(local, STR("//"))) {
+        local = str_skip(local, 2);
+        while (local.n && local.p[0] != '/')
+            local = str_skip(local, 1);
+    }
+    return !buf_ok(&path) || path_in_proc(whole) || path_in_proc(local) || names_process(whole);
 }
 
 /*

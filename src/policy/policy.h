@@ -79,13 +79,13 @@ enum guard_judge {
 };
 struct guard_name { /* there are some hundreds, which stay while a box runs: 16 bytes each */
     const char *name;
-    uint32_t origin;
     enum guard_place place : 8;
     enum guard_judge judge : 8;
     bool directory : 1; /* the name and everything below it */
     bool pattern : 1;   /* "*.SUFFIX" */
     bool everyday : 1;  /* applies only if the policy guards these, too */
     bool deep : 1; /* said with GUARD_DEEP (policy/path.h): at the root of a repository and in all directories of it */
+    uint32_t origin;
 };
 enum guard_everyday { EVERYDAY_ALLOW, EVERYDAY_GUARD };
 enum guard_mode { GUARD_STRICT, GUARD_EXISTING, GUARD_OFF };

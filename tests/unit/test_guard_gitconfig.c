@@ -103,8 +103,8 @@ static void what_git_writes_itself_passes(void **state)
     PASSES("", "[user]\n\tname = A B\n\temail = a@b\n\tsigningkey = X\n");
     PASSES("", "[submodule]\n\tactive = .\n[submodule \"x\"]\n\turl = ../x.git\n\tactive = true\n");
     PASSES("", "[submodule \"x\"]\n\turl = ../dev\n[submodule \"y\"]\n\turl = ../../proc/y.git\n");
-    PASSES("",
-           "[remote \"x\"]\n\turl = host:/proc/1/x\n\tpushurl = /home/proc/1/a%20b\n\tpushurl = file:///srv/a%20b\n");
+    PASSES("", "[remote \"x\"]\n\turl = host:/proc/1/x\n\tpushurl = /home/proc/1/a%20b\n\tpushurl = "
+               "file:///srv/a%20b\n\tpushurl = file://localhost/srv/a\n");
     PASSES("", "[submodule \"x\"]\n\turl = ../../1/x.git\n[submodule \"y\"]\n\turl = ./self/y.git\n");
     PASSES("", "[remote \"x\"]\n\turl = git@host:proc/self\n\tpushurl = ../../proc/y\n");
     PASSES("", "[extensions]\n\tpartialClone = origin\n");
@@ -195,6 +195,9 @@ static void what_names_programs_is_protected(void **state)
         "[remote \"o\"]url=/dev/fd/../../1/root/tmp/r",
         "[remote \"o\"]url=../../dev/fd/../../1/root/tmp/r",
         "[remote \"o\"]pushurl=file:///proc/1/root/tmp/r",
+        "[remote \"o\"]url=file://localhost/proc/1/root/tmp/r",
+        "[remote \"o\"]url=file://x%2fproc/1/root/tmp/r",
+        "[submodule \"o\"]url=file://x/dev/fd/3/r",
         "[remote \"o\"]pushurl=FILE://proc/1/root/tmp/r",
         "[remote \"o\"]pushurl=file:///%70roc%2f1/root/tmp/r",
         "[branch \"b\"]remote=/proc/1/root/tmp/r",

@@ -362,9 +362,11 @@ static bool host_policy_line(struct host *h, char **w, uint32_t line)
         *(const char **)arena_push(h->mem, &p->unix_sockets, &p->n_unix_sockets, sizeof(char *)) = w[1];
     } else if (strcmp(w[0], "name") == 0) {
         struct guard_name *g = arena_push(h->mem, &p->guards, &p->n_guards, sizeof *g);
-        *g = (struct guard_name){w[1], strcmp(w[2], "root") == 0 ? GUARD_ROOT : GUARD_ANY_DEPTH,
-                                 host_has(w, "git") ? GUARD_GIT_CONFIG : GUARD_REFUSE, host_has(w, "dir"),
-                                 host_origin(h, line, LAYER_BUILTIN)};
+        *g = (struct guard_name){.name = w[1],
+                                 .place = strcmp(w[2], "root") == 0 ? GUARD_ROOT : GUARD_ANY_DEPTH,
+                                 .judge = host_has(w, "git") ? GUARD_GIT_CONFIG : GUARD_REFUSE,
+                                 .directory = host_has(w, "dir"),
+                                 .origin = host_origin(h, line, LAYER_BUILTIN)};
     } else if (strcmp(w[0], "verify") == 0) { /* the branches */
         p->git.verify = GIT_VERIFY_REQUIRED;
         for (size_t i = 1; w[i]; i++) {
