@@ -197,7 +197,7 @@ def tells_what_matters():
         put(work, "run", "x")
         put(work, "sub/.git/config", "[core]\n")
         put(work, "sub/f", "f")
-    layer = new_layer("alarms", fill, "echo x >.envrc; mkdir .vscode; echo {} >.vscode/tasks.json; chmod +x run; ln -s ../../etc/passwd out; "
+    layer = new_layer("alarms", fill, "echo x >.envrc; mkdir .vscode; echo {} >.vscode/tasks.json; chmod +x run; ln -s ../../etc/passwd out; mkdir -p c/d; ln -s ../.. c/d/top; ln -s c/d/top/../etc over; ln -s /proc/4321/root/tmp proc; ln -s /proc/self/fd fds; "
                       "ln -s run in; mkfifo pipe; cp run suid; chmod 4755 suid; echo y >sub/.envrc; echo z >sub/.git/config; "
                       "printf 'x' >\"$(printf 'esc\\033[2Jape')\"; mkdir -p a/b node_modules/x; tee a/deep.toml a/b/deep.toml a/b/eep.toml <run >node_modules/x/deep.toml")
     put(layer.env["XDG_CONFIG_HOME"], "pinfold/policy.yaml", "guard_names: {root: ['**/deep.toml']}\n")
@@ -209,6 +209,8 @@ def tells_what_matters():
     check("guarded" in told["sub/.envrc"]["alarms"], "at the top of a repository in the workspace")
     check("executable" in told["run"]["alarms"] and "link-out" in told["out"]["alarms"] and not told["in"]["alarms"], told["in"])
     check("special" in told["pipe"]["alarms"] and "setuid" in told["suid"]["alarms"] and "git" in told["sub/.git/config"]["alarms"], "alarms")
+    check("link-out" in told["over"]["alarms"] and not told["c/d/top"]["alarms"], "a link that leads out over another")
+    check(told["proc"]["waits"] and "link-out" in told["proc"]["alarms"] and not told["fds"]["waits"], "a link into a process")
     text = layer.pinfold("diff")[1]
     check("\033" not in text and "Look at these first" in text and text.index(".envrc") < text.index("~ sub/f" if "~ sub/f" in text else "changed,"), text)
     check("\033" not in layer.pinfold("diff", "--names")[1] + layer.pinfold("apply", "--all", ok=(1,))[1], "an escape reaches the terminal")

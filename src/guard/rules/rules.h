@@ -87,6 +87,8 @@ int verdict_moving(struct guard *g, const struct place *to,
 /* The same for a link, or (`moved`: its old place) for a directory that contains links. */
 int verdict_linked(struct guard *g, const struct place *p, const struct place *moved);
 int verdict_git_link(struct guard *g, const struct place *p, const char *text); /* NULL: whatever it leads to */
+/* A link into a process, which leads whoever follows it into the box: not where programs outside may follow it. */
+int verdict_proc_link(struct guard *g, const struct place *p, const char *text);
 /* Whether its name is guarded. */
 bool object_guarded(struct guard *g, const struct object *o);
 /* Before every user gets the permission to write: 0, or -EACCES with the denial reported, where another user could then do what
@@ -208,6 +210,8 @@ bool reporoot_tells(struct guard *g, int dir, struct str path,
 
 /* told.c */
 void told_link(struct guard *g, const struct place *p, const char *text);
+/* What was at `from` is at `to` now, or a link has that name, too: its dots begin elsewhere. */
+void told_arrived(struct guard *g, const struct place *from, const struct place *to);
 void told_refs(struct guard *g, const struct place *p); /* the file was written, or replaced */
 void told_fifo(struct guard *g, const struct place *p);
 void told_moved(struct guard *g, const struct place *from, const struct place *to, bool exchange);
