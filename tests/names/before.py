@@ -334,6 +334,27 @@ def links_out_are_told_however_they_come_there(scene, _program):
     assert [os.path.basename(entry["path"]) for entry in json.loads(done.out)["left"]] == ["two"], done.said()
 
 
+def repositories_are_told_however_they_are_made(scene, _program):
+    """The marker may be made elsewhere, and come by a rename or as another name; and there may be too many of them to remember."""
+    many = "python3 -c \"import os\nfor i in range(1100): os.mkdir('m/.git'); os.rmdir('m/.git')\""
+    plant = "mkdir -p p/.vscode; echo > p/.vscode/tasks.json; "
+    ways = {"made": plant + "git init -q p", "by rename": plant + "git init -q q; mv q/.git p/.git", "by rename twice": plant + "git init -q q; mv q/.git p/g; mv p/g p/.git",
+            "before the name": "git init -q q; mkdir p; mv q/.git p/.git; " + plant, "exchanged": plant + "mkdir -p q/.svn p/x; " + EXCHANGE % ("p/x", "q/.svn") + "; mv p/x p/.svn", "exchanged for it": plant + "mkdir -p q/.svn p/.svn; rmdir p/.svn; mkdir p/x; mv q/.svn p/y; " + EXCHANGE % ("p/x", "p/y") + "; mv p/x p/.svn",
+            "with its directory": "mkdir -p d/e; cd d/e; " + plant + "git init -q q; mv q/.git p/.git; cd ../..; mv d/e/p d/f; mv d/f p", "by link(2)": plant + "mkdir q; echo gitdir: ../proj/.git > q/.git; ln q/.git p/.git",
+            "forgotten": plant + "git init -q p; mkdir m; " + many}
+    for way, script in ways.items():
+        scene.sh("rm -rf d m p q")
+        done = scene.box(script, "--json")
+        left = [(entry["path"], entry["what"]) for entry in json.loads(done.out)["left"] if entry["kind"] == "repository"]
+        assert os.path.exists(scene.work + "/p/.vscode/tasks.json") and any(path == scene.work + "/p" and ".vscode" in what for path, what in left), (way, left, done.said())
+    scene.sh("rm -rf d m p q")
+    done = scene.box(plant + "mkdir q; echo gitdir: ../proj/.git > q/g; ln q/g p/.git")
+    assert not os.path.exists(scene.work + "/p/.git") and b"denied (.vscode" in done.err, done.said()
+    scene.sh("rm -rf d m p q")
+    done = scene.box("mkdir p q; echo gitdir: ../proj/.git > q/g; ln q/g p/.git; echo > p/.envrc")
+    assert not os.path.exists(scene.work + "/p/.envrc"), done.said()
+
+
 def bounds_are_said(scene, _program):
     scene.sh("cp home/.gitconfig empty-config", scene.path)
     repository(scene, "mkdir s; for i in $(seq 140); do echo > s/$i; ln -s ../../s/$i .git/hooks/h$i; done")
@@ -377,5 +398,5 @@ def a_work_tree_has_the_configuration_of_its_repository(scene, program):
 
 
 ALL = [hostile_repositories_are_said, everyday_repositories_are_not, what_is_kept_is_the_persons, a_session_says_it_once, doctor_looks_further_down,
-       names_in_head_and_packed_refs_are_told, names_in_reftables_are_told, an_index_writes_no_hook, git_writes_through_no_link, links_out_are_told_however_they_come_there, what_is_more_is_counted, bounds_are_said, what_longer_names_lead_to_is_protected,
+       names_in_head_and_packed_refs_are_told, names_in_reftables_are_told, an_index_writes_no_hook, git_writes_through_no_link, links_out_are_told_however_they_come_there, repositories_are_told_however_they_are_made, what_is_more_is_counted, bounds_are_said, what_longer_names_lead_to_is_protected,
        what_is_seen_elsewhere_is_protected, a_work_tree_has_the_configuration_of_its_repository]

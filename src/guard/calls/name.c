@@ -246,14 +246,17 @@ static int rename_places(struct guard *g, unsigned flags)
         hardlink_gone(g, &over);
     if (no == 0) {
         remember_birth(g, to);
+        reporoot_made(g, to);
         told_refs(g, to);
         if (flags & RENAME_EXCHANGE)
             told_refs(g, from);
         told_moved(g, from, to, flags & RENAME_EXCHANGE);
         if (!S_ISREG(st.mode) || flags & RENAME_EXCHANGE)
             told_arrived(g, from, to);
-        if (flags & RENAME_EXCHANGE)
+        if (flags & RENAME_EXCHANGE) {
+            reporoot_made(g, from);
             told_arrived(g, to, from);
+        }
     }
     holds_drop(g);
     return no < 0 ? no : 0;
@@ -375,6 +378,7 @@ static int link_places(struct guard *g)
     if (no < 0)
         return no;
     remember_birth(g, to);
+    reporoot_made(g, to);
     if (made == MADE_LINK)
         told_arrived(g, to, to);
     if (S_ISFIFO(g->object.st.mode))

@@ -137,6 +137,7 @@ struct born born_of(const struct sys_stat *st); /* with SYS_STAT_BORN */
 bool born_same(const struct born *a, const struct born *b);
 void born_add(struct guard *g, const struct sys_stat *st);
 bool born_has(struct guard *g, const struct sys_stat *st);
+bool born_may_have(struct guard *g, const struct sys_stat *st); /* or there were too many to know */
 struct str places_next(const struct places *all, uint32_t *at); /* from offset *at on; "" at the end */
 bool places_add(struct guard *g, struct places *all, struct str path);
 /* To shared.left, to be told of at the end; if there is no room even without what is gone, it is only counted. */
@@ -202,8 +203,10 @@ bool reporoot_marks(struct guard *g, const struct place *p);
 /* Before something is removed or added: 0, or -EACCES with the denial reported. */
 int reporoot_marker_leaves(struct guard *g, const struct place *p, enum denial_action action);
 int reporoot_leaves(struct guard *g, const struct place *from, const struct sys_stat *st);
+/* The object gets another name. */
+int reporoot_linked(struct guard *g, const struct place *to, const struct sys_stat *st);
 int reporoot_arrives(struct guard *g, const struct place *from, const struct place *to, const struct sys_stat *st);
-/* After something was created. */
+/* After something was created there, or has come there. */
 void reporoot_made(struct guard *g, const struct place *p);
 bool reporoot_tells(struct guard *g, int dir, struct str path,
                     struct buf *names); /* those in a repository created here */
