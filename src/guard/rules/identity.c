@@ -14,7 +14,7 @@ struct same {
     unsigned left;
     char path[PLACE_PATH];
 };
-#define SAME_ENTRIES 16384
+#define SAME_ENTRIES 4096
 #define SAME_DEPTH   32
 
 /* Whether a longer rule than the current one decides about the first `n` bytes of s->path. */

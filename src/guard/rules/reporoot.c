@@ -206,8 +206,7 @@ int reporoot_leaves(struct guard *g, const struct place *p, const struct sys_sta
 #define BRINGS "it would bring a guarded name to the root of a repository"
 
 /* A marker: the directory becomes a root, and its contents count from now on. */
-static int marker_arrives(struct guard *g, const struct place *to, const struct sys_stat *st,
-                          enum denial_action action)
+static int marker_arrives(struct guard *g, const struct place *to, const struct sys_stat *st, enum denial_action action)
 {
     const bool own = born_has(g, st), lost = root_is_lost(g, (struct str){to->path, to->dir_n});
     int no = lost ? 0 : deep_marked(g, to, own);
