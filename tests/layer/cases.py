@@ -478,6 +478,19 @@ def killed_elsewhere():
     return f"{len(range(1, total + 1, step))} of {total} calls"
 
 
+def unlisted():
+    """A directory of layers that cannot be read to its end is not one with fewer layers: nothing is said about them, and none is removed on which another may stand."""
+    if not shutil.which("strace"):
+        return "skipped: strace is not installed"
+    layer = new_layer("unlisted", small, "echo x > new")
+    where = os.path.dirname(layer.dir)
+    broken = ("strace", "-f", "-qq", "-o", "/dev/null", "-P", where, "-e", "trace=getdents64", "-e", "inject=getdents64:error=EIO")
+    for words in (("layers",), ("diff",), ("apply", "--all"), ("discard",), ("layers", "prune")):
+        code, out, err = layer.pinfold(*words, ok=None, wrap=broken)
+        check(code not in (0, 99) and "cannot list" in out + err and "there is no layer" not in out + err, words, code, out, err)
+    check(not os.path.exists(layer.work + "/new") and layer.diff(), "nothing has changed")
+
+
 def killed(verb):
     """SIGKILL before each call that changes something: every path old or new, and the next call makes it whole."""
     master = new_layer("master", small, SMALL)
@@ -1147,7 +1160,7 @@ setfacl -d -m u:{mine}:rx dir; setfattr -n user.dir -v d dir; echo n >new; setfa
 
 
 CASES = {"attributes": attributes, "reads": reads_what_the_box_sees, "alarms": tells_what_matters, "spelling": other_spellings, "looked": looked_at, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
-         "undo-refuses": undo_refuses, "hunks": by_hunks, "hunks-meanwhile": hunks_meanwhile, "kill-hunks": killed_by_hunks, "to": elsewhere, "to-conflicts": elsewhere_conflicts, "kill-to": killed_elsewhere, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "kill-stacked": killed_stacked, "kill-living": killed_living, "schedules": schedules,
+         "undo-refuses": undo_refuses, "hunks": by_hunks, "hunks-meanwhile": hunks_meanwhile, "kill-hunks": killed_by_hunks, "to": elsewhere, "to-conflicts": elsewhere_conflicts, "kill-to": killed_elsewhere, "unlisted": unlisted, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "kill-stacked": killed_stacked, "kill-living": killed_living, "schedules": schedules,
          "file-systems": refuses_file_systems, "hostile": hostile, "judged": judged_lands, "setuid": setuid_mapped, "odd": odd_objects,
          "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "paged": paged, "tool": tooled, "then": asked_then, "patch": patch_round_trip, "chosen": patch_of_chosen, "renames": renames, "quick": quick}
 
