@@ -216,11 +216,14 @@ enum proc_stage {
     BEYOND
 };
 
-static bool is_any(struct str name, const char *const *names)
+/* Whether the name is a word of the list, each between spaces. */
+static bool is_any(struct str name, const char *list)
 {
-    while (*names && !str_is(name, *names))
-        names++;
-    return *names != NULL;
+    const char *at = name.n && !memchr(name.p, ' ', name.n) ? memmem(list, strlen(list), name.p, name.n) : NULL;
+    for (; at; at = memmem(at + 1, strlen(at + 1), name.p, name.n))
+        if (at[-1] == ' ' && at[name.n] == ' ')
+            return true;
+    return false;
 }
 
 static bool is_number(struct str name)
@@ -234,27 +237,24 @@ static bool is_number(struct str name)
 /* Where `name` leads from `at`. `top`: that may be the root. Process 1 of the reader is none of a box. */
 static enum proc_stage proc_step(enum proc_stage at, bool top, struct str name)
 {
-    static const char *const own[] = {"self", "thread-self", "1", NULL}, *const roots[] = {"root", "cwd", NULL},
-                             *const streams[] = {"stdin", "stdout", "stderr", NULL},
-                             *const numbers[] = {"0", "1", "2", NULL};
     switch (at) {
     case ELSEWHERE:
         return top && str_is(name, "proc") ? IN_PROC : top && str_is(name, "dev") ? IN_DEV : ELSEWHERE;
     case IN_PROC:
-        return is_any(name, own) ? IN_OWN : is_number(name) ? IN_OTHER : ELSEWHERE;
+        return is_any(name, " self thread-self 1 ") ? IN_OWN : is_number(name) ? IN_OTHER : ELSEWHERE;
     case IN_DEV:
-        return str_is(name, "fd") ? IN_OWN_FILES : is_any(name, streams) ? AT_STREAM : ELSEWHERE;
+        return str_is(name, "fd") ? IN_OWN_FILES : is_any(name, " stdin stdout stderr ") ? AT_STREAM : ELSEWHERE;
     case IN_OWN:
     case IN_OTHER:
-        return is_any(name, roots)    ? BEYOND
-               : str_is(name, "task") ? IN_TASKS
-               : !str_is(name, "fd")  ? ELSEWHERE
-               : at == IN_OWN         ? IN_OWN_FILES
-                                      : IN_OTHERS_FILES;
+        return is_any(name, " root cwd ") ? BEYOND
+               : str_is(name, "task")     ? IN_TASKS
+               : !str_is(name, "fd")      ? ELSEWHERE
+               : at == IN_OWN             ? IN_OWN_FILES
+                                          : IN_OTHERS_FILES;
     case IN_TASKS:
         return is_number(name) ? IN_OTHER : ELSEWHERE;
     case IN_OWN_FILES:
-        return is_any(name, numbers) ? AT_STREAM : is_number(name) ? BEYOND : ELSEWHERE;
+        return is_any(name, " 0 1 2 ") ? AT_STREAM : is_number(name) ? BEYOND : ELSEWHERE;
     case IN_OTHERS_FILES:
         return is_number(name) ? BEYOND : ELSEWHERE;
     default: /* more behind a stream */

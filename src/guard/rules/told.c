@@ -70,7 +70,7 @@ struct risen {
 /* Remembers the link that is `name` in `dir`, with its path of `n` bytes, if it leads out. */
 static void link_rises(struct risen *r, int dir, const char *name, size_t n)
 {
-    static char text[PATH_MAX]; /* each worker has its own */
+    char text[PATH_MAX];
     const long k = sys_readlinkat(dir, name, text, sizeof text);
     const struct str directory = {r->path, n - strlen(name) - 1};
     if (k > 0 && rules_leads_out(&r->g->rules, directory, (struct str){text, (size_t)k}))
