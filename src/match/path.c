@@ -217,7 +217,7 @@ enum proc_stage {
 };
 
 /* Whether the name is a word of the list, each between spaces. */
-static bool is_any(struct str name, const char *list)
+static bool is_listed_word(struct str name, const char *list)
 {
     const char *at = name.n && !memchr(name.p, ' ', name.n) ? memmem(list, strlen(list), name.p, name.n) : NULL;
     for (; at; at = memmem(at + 1, strlen(at + 1), name.p, name.n))
@@ -226,7 +226,7 @@ static bool is_any(struct str name, const char *list)
     return false;
 }
 
-static bool is_number(struct str name)
+static bool is_decimal(struct str name)
 {
     size_t digits = 0;
     while (digits < name.n && name.p[digits] >= '0' && name.p[digits] <= '9')
@@ -241,22 +241,24 @@ static enum proc_stage proc_step(enum proc_stage at, bool top, struct str name)
     case ELSEWHERE:
         return top && str_is(name, "proc") ? IN_PROC : top && str_is(name, "dev") ? IN_DEV : ELSEWHERE;
     case IN_PROC:
-        return is_any(name, " self thread-self 1 ") ? IN_OWN : is_number(name) ? IN_OTHER : ELSEWHERE;
+        return is_listed_word(name, " self thread-self 1 ") ? IN_OWN : is_decimal(name) ? IN_OTHER : ELSEWHERE;
     case IN_DEV:
-        return str_is(name, "fd") ? IN_OWN_FILES : is_any(name, " stdin stdout stderr ") ? AT_STREAM : ELSEWHERE;
+        return str_is(name, "fd")                              ? IN_OWN_FILES
+               : is_listed_word(name, " stdin stdout stderr ") ? AT_STREAM
+                                                               : ELSEWHERE;
     case IN_OWN:
     case IN_OTHER:
-        return is_any(name, " root cwd ") ? BEYOND
-               : str_is(name, "task")     ? IN_TASKS
-               : !str_is(name, "fd")      ? ELSEWHERE
-               : at == IN_OWN             ? IN_OWN_FILES
-                                          : IN_OTHERS_FILES;
+        return is_listed_word(name, " root cwd ") ? BEYOND
+               : str_is(name, "task")             ? IN_TASKS
+               : !str_is(name, "fd")              ? ELSEWHERE
+               : at == IN_OWN                     ? IN_OWN_FILES
+                                                  : IN_OTHERS_FILES;
     case IN_TASKS:
-        return is_number(name) ? IN_OTHER : ELSEWHERE;
+        return is_decimal(name) ? IN_OTHER : ELSEWHERE;
     case IN_OWN_FILES:
-        return is_any(name, " 0 1 2 ") ? AT_STREAM : is_number(name) ? BEYOND : ELSEWHERE;
+        return is_listed_word(name, " 0 1 2 ") ? AT_STREAM : is_decimal(name) ? BEYOND : ELSEWHERE;
     case IN_OTHERS_FILES:
-        return is_number(name) ? BEYOND : ELSEWHERE;
+        return is_decimal(name) ? BEYOND : ELSEWHERE;
     default: /* more behind a stream */
         return BEYOND;
     }

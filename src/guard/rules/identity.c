@@ -94,7 +94,7 @@ static const struct rule *same_as_top(struct guard *g, const struct sys_stat *st
  * A program or library of the system that every user of this machine may read and the box can neither change nor link. If the host gives it
  * another name below a hidden one, as a profiler's cache does, it is read under its own all the same: without libc nothing runs.
  */
-static bool is_systems(struct guard *g, const struct sys_stat *st, enum denial_action action, struct str path)
+static bool is_common_program(struct guard *g, const struct sys_stat *st, enum denial_action action, struct str path)
 {
     return action == DENIAL_READ && layout_is_system(path) && rules_outside(&g->rules, path) &&
            mount_ours(g, st->mount) && (st->mode & 0444) == 0444 && (st->uid == 0 || st->uid != sys_geteuid());
@@ -102,7 +102,8 @@ static bool is_systems(struct guard *g, const struct sys_stat *st, enum denial_a
 
 int verdict_identity(struct guard *g, const struct sys_stat *st, enum denial_action action, struct str path)
 {
-    const struct rule *rule = same_as(g, g->rules.hidden, g->rules.n_hidden, st, is_systems(g, st, action, path));
+    const struct rule *rule =
+        same_as(g, g->rules.hidden, g->rules.n_hidden, st, is_common_program(g, st, action, path));
     if (rule)
         return deny(g, action, rule, path, "another name of a hidden file");
     if (action == DENIAL_READ)
