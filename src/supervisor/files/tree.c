@@ -302,6 +302,13 @@ static int make_dir_in(struct tree_copy *c, const char *to, unsigned mode)
     return file_said(&a, no, "make the directory", to, c->e);
 }
 
+/* What is neither file, directory nor link: left out of a tree, and refused if it was named itself. */
+static int skip_in(struct tree_copy *c, const char *name, unsigned depth)
+{
+    c->done->left_out++;
+    return depth == DEEP ? err_say(c->e, ERR_REFUSED, "copy %s: it is neither a file, directory nor link", name) : 0;
+}
+
 /* `name` in the host's `dir` to `to` in the box. */
 static int tree_in(struct tree_copy *c, int dir, const char *name, const char *to, unsigned depth)
 {
@@ -314,20 +321,16 @@ static int tree_in(struct tree_copy *c, int dir, const char *name, const char *t
         return err_sys(c->e, ERR_SYSTEM, -no, "cannot copy %s", shown);
     if (S_ISLNK(st.mode))
         return link_in(c, dir, name, to);
-    if (!S_ISREG(st.mode) && !S_ISDIR(st.mode)) {
-        c->done->left_out++;
-        return 0;
-    }
+    if (!S_ISREG(st.mode) && !S_ISDIR(st.mode))
+        return skip_in(c, name, depth);
     auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW, 0);
     struct sys_stat now;
     if (fd < 0 || (no = sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &now)) < 0)
         return err_sys(c->e, ERR_SYSTEM, fd < 0 ? -fd : -no, "cannot copy %s", shown);
     if (S_ISREG(now.mode))
         return pump_in(c, fd, to, now.mode);
-    if (!S_ISDIR(now.mode)) {
-        c->done->left_out++;
-        return 0;
-    }
+    if (!S_ISDIR(now.mode))
+        return skip_in(c, name, depth);
     auto_names struct names all = {0};
     no = names_of(fd, &all);
     if (no < 0)
