@@ -127,7 +127,7 @@ bool rules_in_one_layer(const struct rules *r, struct str from, struct str to)
 }
 
 /* Directories of programs and libraries: links there (as in every Python virtual environment) are harmless. */
-static bool is_system(struct str path)
+bool layout_is_system(struct str path)
 {
     static const char places[][12] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix/store"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
@@ -141,7 +141,7 @@ bool rules_leads_out(const struct rules *r, struct str directory, struct str tex
     auto_buf struct buf path = BUF(16u << 10);
     gitconfig_follow(directory.n == 1 ? (struct str){"", 0} : directory, text, &path);
     const struct str place = path.n ? buf_view(&path) : STR("/");
-    return !buf_ok(&path) || (!is_system(place) && !rules_of_host(r, place));
+    return !buf_ok(&path) || path_climbs_again(text) || (!layout_is_system(place) && !rules_of_host(r, place));
 }
 
 /* ---- what a rule says ---- */

@@ -40,7 +40,9 @@ bool rules_of_git(const struct rules *r, struct str path, bool or_at);
 bool rules_is_option_ref(const struct rules *r, struct str path);
 /* From one tree behind a copy-on-write layer to the same one. */
 bool rules_in_one_layer(const struct rules *r, struct str from, struct str to);
-/* A link in `directory` with this text leads out of all trees, judging by the text, and not to programs of the system. */
+bool layout_is_system(struct str path); /* in a directory of programs and libraries */
+/* A link in `directory` with this text leads out of all trees, judging by the text, and not to programs of the system; or the text does
+   not tell, because dots come behind a name. */
 bool rules_leads_out(const struct rules *r, struct str directory, struct str text);
 /* Why the rule refuses. */
 const char *rule_reason(const struct rule *rule);

@@ -79,7 +79,7 @@ enum { /* what a person is told first */
        ALARM_SETUID = 8,
        ALARM_EXECUTABLE = 16, /* executable, and was not there or not executable before */
        ALARM_GIT = 32,        /* below a repository's own directory */
-       ALARM_LINK_PLACE = 64, /* a link in place of a directory, or where a guarded name could lie, or into .git */
+       ALARM_LINK_PLACE = 64, /* a link in place of a directory, where a guarded name could lie, into .git or /proc */
        ALARM_SPELLING = 128,  /* a name, or below one, that some file systems take for a guarded one: never applied */
        ALARM_HOOKS = 256      /* a package.json: other keys from which hooks of git take commands (match/manifest.h) */
 };

@@ -90,7 +90,7 @@ const char *layer_why_not(const struct change *c, bool exact)
         return NULL;
     return c->alarms & ALARM_GUARDED ? "it has a guarded name; to apply it, name this path itself"
            : c->alarms & ALARM_LINK_PLACE
-               ? "it is a link in place of a directory or into .git; to apply it, name this path itself"
+               ? "it is a link in place of a directory, into .git or into a process; to apply it, name this path itself"
            : c->alarms & ALARM_HOOKS  ? "it changes what git's hooks run; to apply it, name this path itself"
            : c->alarms & ALARM_SETUID ? "it is setuid or setgid; to apply it, name this path itself"
                                       : "it is neither file, directory nor link; to apply it, name this path itself";

@@ -241,6 +241,10 @@ int layer_open(const char *state, const char *which, const char *cwd, struct are
         if (other == ret)
             *ret = l;
     }
+    if (entries.no < 0) {
+        layer_close(ret);
+        return err_sys(e, ERR_SYSTEM, -entries.no, "cannot list '%s'", path);
+    }
     if (which && found > 1) {
         layer_close(ret);
         return err_say(e, ERR_POLICY, "'%s' is the beginning of %zu layers; write more of it (pinfold layers)", which,
@@ -272,7 +276,7 @@ int layer_each(const char *state, struct arena *mem, void (*each)(void *ctx, con
         each(ctx, &l);
         layer_close(&l);
     }
-    return 0;
+    return entries.no < 0 ? err_sys(e, ERR_SYSTEM, -entries.no, "cannot list '%s'", path) : 0;
 }
 
 int layer_upper(const struct layer *l)

@@ -178,7 +178,7 @@ static bool is_bare_directory(const struct layer_trees *t, const char *path)
     own_fd int parent = object_parent(t->upper, path, &name);
     own_fd int dir = parent < 0 ? parent : object_open(parent, name, S_IFDIR);
     struct sys_entries entries = {.dir = dir, .room = room, .bytes = sizeof room};
-    return dir >= 0 && !sys_next_entry(&entries);
+    return dir >= 0 && !sys_next_entry(&entries) && entries.no == 0;
 }
 
 /* What of the change a patch cannot say; NULL: nothing. */

@@ -134,11 +134,11 @@ static bool is_guarded(const struct layer_reading *r, const struct level *l, con
     return false;
 }
 
-/* By its text: absolute, or with more ".." than there are directories above the link. */
+/* By its text: absolute, with more ".." than there are directories above the link, or with some behind a name that may be a link. */
 static bool leads_out(const char *path, const char *target)
 {
     int depth = 0;
-    if (*target == '/')
+    if (*target == '/' || path_climbs_again(str_of(target)))
         return true;
     for (const char *p = path; *p; p++)
         depth += *p == '/';
@@ -276,7 +276,8 @@ static unsigned alarms_of(const struct layer_reading *r, const struct level *l, 
     const bool file = object_is(&c->new, S_IFREG), directory = object_is(&c->new, S_IFDIR);
     if (c->new_link && leads_out(c->path, c->new_link))
         alarms |= ALARM_LINK_OUT;
-    if (c->new_link && (object_is(&c->old, S_IFDIR) || into_git(c->new_link) || leads_to_guarded(r, l, &is)))
+    if (c->new_link && (object_is(&c->old, S_IFDIR) || into_git(c->new_link) || leads_to_guarded(r, l, &is) ||
+                        path_into_process(str_of(c->new_link))))
         alarms |= ALARM_LINK_PLACE;
     if (!file && !directory && !c->new_link)
         alarms |= ALARM_SPECIAL;

@@ -2,6 +2,7 @@
  * Operations on paths as text: cleaning, joining, finding what is above or below. No file is looked at, so a link
  * counts as what it is called.
  */
+#include <limits.h>
 #include "match/path.h"
 
 /* path_order() of the first `n` bytes of `a` against all of `b`. */
@@ -185,6 +186,108 @@ bool path_is_foreign(struct str path, bool inside)
         for (size_t i = 0; (inside || at < path.n) && path_foreign_names[i]; i++)
             if (str_is(part, path_foreign_names[i]))
                 return true;
+    return false;
+}
+
+bool path_climbs_again(struct str text)
+{
+    bool named = false;
+    while (text.n) {
+        const struct str name = str_until(&text, '/');
+        if (named && str_is(name, ".."))
+            return true;
+        named = named || (name.n && !str_is(name, ".") && !str_is(name, ".."));
+    }
+    return false;
+}
+
+/* ---- links into /proc ---- */
+
+enum proc_stage {
+    ELSEWHERE,
+    IN_PROC,
+    IN_DEV,
+    IN_OWN,
+    IN_OTHER,
+    IN_TASKS,
+    IN_OWN_FILES,
+    IN_OTHERS_FILES,
+    AT_STREAM,
+    BEYOND
+};
+
+/* Whether the name is a word of the list, each between spaces. */
+static bool is_listed_word(struct str name, const char *list)
+{
+    const char *at = name.n && !memchr(name.p, ' ', name.n) ? memmem(list, strlen(list), name.p, name.n) : NULL;
+    for (; at; at = memmem(at + 1, strlen(at + 1), name.p, name.n))
+        if (at[-1] == ' ' && at[name.n] == ' ')
+            return true;
+    return false;
+}
+
+static bool is_decimal(struct str name)
+{
+    size_t digits = 0;
+    while (digits < name.n && name.p[digits] >= '0' && name.p[digits] <= '9')
+        digits++;
+    return name.n && digits == name.n;
+}
+
+/* Where `name` leads from `at`. `top`: that may be the root. Process 1 of the reader is none of a box. */
+static enum proc_stage proc_step(enum proc_stage at, bool top, struct str name)
+{
+    switch (at) {
+    case ELSEWHERE:
+        return top && str_is(name, "proc") ? IN_PROC : top && str_is(name, "dev") ? IN_DEV : ELSEWHERE;
+    case IN_PROC:
+        return is_listed_word(name, " self thread-self 1 ") ? IN_OWN : is_decimal(name) ? IN_OTHER : ELSEWHERE;
+    case IN_DEV:
+        return str_is(name, "fd")                              ? IN_OWN_FILES
+               : is_listed_word(name, " stdin stdout stderr ") ? AT_STREAM
+                                                               : ELSEWHERE;
+    case IN_OWN:
+    case IN_OTHER:
+        return is_listed_word(name, " root cwd ") ? BEYOND
+               : str_is(name, "task")             ? IN_TASKS
+               : !str_is(name, "fd")              ? ELSEWHERE
+               : at == IN_OWN                     ? IN_OWN_FILES
+                                                  : IN_OTHERS_FILES;
+    case IN_TASKS:
+        return is_decimal(name) ? IN_OTHER : ELSEWHERE;
+    case IN_OWN_FILES:
+        return is_listed_word(name, " 0 1 2 ") ? AT_STREAM : is_decimal(name) ? BEYOND : ELSEWHERE;
+    case IN_OTHERS_FILES:
+        return is_decimal(name) ? BEYOND : ELSEWHERE;
+    default: /* more behind a stream */
+        return BEYOND;
+    }
+}
+
+bool path_into_process(struct str text)
+{
+    unsigned char stages[PATH_MAX / 2 + 1]; /* after so many components */
+    const bool absolute = str_starts(text, STR("/"));
+    bool dots = false;
+    if (text.n > PATH_MAX)
+        return true;
+    stages[0] = ELSEWHERE;
+    for (size_t down = 0; text.n;) {
+        const struct str name = str_until(&text, '/');
+        const enum proc_stage at = stages[down];
+        if (name.n == 0 || str_is(name, "."))
+            continue;
+        const enum proc_stage next = str_is(name, "..") ? (at == AT_STREAM ? BEYOND : ELSEWHERE)
+                                                        : proc_step(at, dots || (absolute && down == 0), name);
+        if (next == BEYOND)
+            return true;
+        if (str_is(name, "..")) {
+            dots = true;
+            down -= down > 0;
+        } else {
+            stages[++down] = (unsigned char)next;
+        }
+    }
     return false;
 }
 

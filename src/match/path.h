@@ -61,6 +61,16 @@ extern const char *const path_foreign_names[];
 /* Whether `path` is in one of them; `inside`: it is one, or in one. It permits, so it compares bytes. */
 bool path_is_foreign(struct str path, bool inside);
 
+/*
+ * Whether the text of a link leads through /proc into another root directory, a working directory or what a process has open. Whoever
+ * follows such a link is where that process is, which for a process of a box is in the box. Where the link stands is unknown, and
+ * what is before dots may be a link itself. What systems have is none: /proc/self/fd, and a standard stream without more behind it.
+ */
+bool path_into_process(struct str text);
+
+/* Whether dots come behind a name: where that is a link, they lead elsewhere than the text says. */
+bool path_climbs_again(struct str text);
+
 /* The last component. Borrowed. */
 static inline const char *path_name(const char *path)
 {

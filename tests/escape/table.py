@@ -514,6 +514,13 @@ A("hidden-created-later", "wait , read {home}/.aws/credentials", "EACCES ENOENT"
   during=lambda s, c: s.write("home/.aws/credentials", TOKEN))
 A("hidden-file-created-later", "wait , read {home}/.git-credentials", "EACCES ENOENT", leaks=True,
   during=lambda s, c: s.write("home/.git-credentials", TOKEN))
+# A link into a process of the box leads whoever follows it outside into the box, whose directories of its own nothing guards.
+for name, text in {"root": "/proc/4321/root", "root-of-self": "/proc/self/root/tmp/x", "directory": "/proc/4321/cwd/x", "of-a-thread": "/proc/4321/task/4322/root",
+                   "descriptor": "/proc/4321/fd/9", "descriptor-in-dev": "/dev/fd/9/x", "behind-a-stream": "/proc/self/fd/0/x", "by-dots": "../../../../../../../proc/4321/root",
+                   "over-a-link": "/var/run/../proc/4321/root/tmp"}.items():
+    A("link-to-a-process-" + name, f"symlink {text} {{work}}/v", "EACCES", effect=exists("{work}/v"))
+A("link-to-a-process-in-a-writable-place", "symlink /proc/4321/root/tmp {outside}/v", "EACCES", policy="--rw {outside}", effect=exists("{outside}/v"))
+A("link-to-a-process-by-rename", "mkdir {work}/d , symlink /proc/4321/root {work}/d/v , rename {work}/d/v {work}/v", "EACCES", any_step=True, effect=exists("{work}/v"))
 HIDE = "--hide {work}/vault"
 
 

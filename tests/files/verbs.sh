@@ -89,6 +89,19 @@ shows cp-out-goes-on ../outside/bad/z z
 shows cp-out-goes-on-below ../outside/bad/sub/b sub/b
 is cp-out-leaves-out 1 "" test -e ../outside/bad/sub/closed
 rm -rf bad
+# A file may be larger than the disk, and cost the box nothing; or grow while it is copied, also to what has no size at first.
+is sparse 0 "" "$p" exec "$name" sh -c 'truncate -s 2G /tmp/huge; printf end >>/tmp/huge; printf begin | dd of=/tmp/huge conv=notrunc status=none; truncate -s 2G /tmp/hole; : >/tmp/empty'
+is cp-out-sparse 0 "" "$p" cp "$name:/tmp/huge" ../outside
+is cp-out-hole 0 "" "$p" cp "$name:/tmp/hole" ../outside
+is cp-out-empty 0 "" "$p" cp "$name:/tmp/empty" ../outside
+# shellcheck disable=SC2016 # for the other shell
+is cp-out-keeps-holes 0 "2147483651 2147483648 0 small" sh -c 'cd ../outside; echo $(stat -c %s huge hole empty) $(test $(stat -c %b huge hole | sort -n | tail -1) -lt 4096 && echo small)'
+is cp-out-keeps-content 0 "beginend" sh -c 'cd ../outside; head -c 5 huge; tail -c 3 huge'
+rm -f ../outside/huge ../outside/hole
+mkfifo ../from/fifo ../from/tree/fifo
+is cp-in-of-a-fifo 2 "neither a file, directory nor link" "$p" cp ../from/fifo "$name:/tmp/fifo"
+is cp-in-with-a-fifo 0 "" "$p" cp ../from/tree "$name:/tmp/tree"
+rm ../from/fifo ../from/tree/fifo
 is cp-guarded 2 "guarded" "$p" cp ../from/tree/sub/leaf "$name:/workspace/.git/hooks/x"
 is cp-neither 2 "SESSION:/PATH" "$p" cp a b
 is to-box 0 /workspace/x/y "$p" path to-box "$name" "$PWD/x/y"

@@ -411,6 +411,19 @@ static int large(void *ctx)
     return lseek(fd, 0, SEEK_END) == (8 << 20) && st_of("large").st_blocks < 8 << 11 ? 0 : 3; /* with its holes */
 }
 
+static char longest[NAME_MAX + 1];
+
+/* The longest name that a file can have, reached by a descriptor. */
+static int long_name(void *ctx)
+{
+    char path[64];
+    (void)ctx;
+    int fd = open(longest, O_RDONLY);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int writer = fd < 0 ? -1 : open(path, O_WRONLY);
+    return writer >= 0 && write(writer, "w", 1) == 1 ? 0 : 1;
+}
+
 static int run(int (*inside)(void *))
 {
     struct box box = {.workspace = ws, .rules = box_default_rules, .n_rules = box_default_n};
@@ -454,6 +467,10 @@ int main(void)
           link(in_store("large"), second) == 0);
     CHECK(run(large) == 0);
     CHECK(st_of(in_store("large")).st_blocks == 0);
+
+    memset(longest, 'n', NAME_MAX);
+    CHECK(chdir(ws) == 0 && put(in_store("long"), STORED) && link(in_store("long"), longest) == 0);
+    CHECK(run(long_name) == 0 && holds(in_store("long"), STORED));
 
     char command[400];
     snprintf(command, sizeof command, "cd %s && test -z \"$(find . -name '.pinfold*')\"", ws);

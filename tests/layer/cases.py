@@ -197,7 +197,7 @@ def tells_what_matters():
         put(work, "run", "x")
         put(work, "sub/.git/config", "[core]\n")
         put(work, "sub/f", "f")
-    layer = new_layer("alarms", fill, "echo x >.envrc; mkdir .vscode; echo {} >.vscode/tasks.json; chmod +x run; ln -s ../../etc/passwd out; "
+    layer = new_layer("alarms", fill, "echo x >.envrc; mkdir .vscode; echo {} >.vscode/tasks.json; chmod +x run; ln -s ../../etc/passwd out; mkdir -p c/d; ln -s ../.. c/d/top; ln -s c/d/top/../etc over; ln -s /proc/4321/root/tmp proc; ln -s /proc/self/fd fds; "
                       "ln -s run in; mkfifo pipe; cp run suid; chmod 4755 suid; echo y >sub/.envrc; echo z >sub/.git/config; "
                       "printf 'x' >\"$(printf 'esc\\033[2Jape')\"; mkdir -p a/b node_modules/x; tee a/deep.toml a/b/deep.toml a/b/eep.toml <run >node_modules/x/deep.toml")
     put(layer.env["XDG_CONFIG_HOME"], "pinfold/policy.yaml", "guard_names: {root: ['**/deep.toml']}\n")
@@ -209,6 +209,8 @@ def tells_what_matters():
     check("guarded" in told["sub/.envrc"]["alarms"], "at the top of a repository in the workspace")
     check("executable" in told["run"]["alarms"] and "link-out" in told["out"]["alarms"] and not told["in"]["alarms"], told["in"])
     check("special" in told["pipe"]["alarms"] and "setuid" in told["suid"]["alarms"] and "git" in told["sub/.git/config"]["alarms"], "alarms")
+    check("link-out" in told["over"]["alarms"] and not told["c/d/top"]["alarms"], "a link that leads out over another")
+    check(told["proc"]["waits"] and "link-out" in told["proc"]["alarms"] and not told["fds"]["waits"], "a link into a process")
     text = layer.pinfold("diff")[1]
     check("\033" not in text and "Look at these first" in text and text.index(".envrc") < text.index("~ sub/f" if "~ sub/f" in text else "changed,"), text)
     check("\033" not in layer.pinfold("diff", "--names")[1] + layer.pinfold("apply", "--all", ok=(1,))[1], "an escape reaches the terminal")
@@ -474,6 +476,19 @@ def killed_elsewhere():
         check(not os.path.exists(os.path.join(to[1], ".pinfold")), f"{n}: left behind")
     check(held, "no journal was seen")
     return f"{len(range(1, total + 1, step))} of {total} calls"
+
+
+def unlisted():
+    """A directory of layers that cannot be read to its end is not one with fewer layers: nothing is said about them, and none is removed on which another may stand."""
+    if not shutil.which("strace"):
+        return "skipped: strace is not installed"
+    layer = new_layer("unlisted", small, "echo x > new")
+    where = os.path.dirname(layer.dir)
+    broken = ("strace", "-f", "-qq", "-o", "/dev/null", "-P", where, "-e", "trace=getdents64", "-e", "inject=getdents64:error=EIO")
+    for words in (("layers",), ("diff",), ("apply", "--all"), ("discard",), ("layers", "prune")):
+        code, out, err = layer.pinfold(*words, ok=None, wrap=broken)
+        check(code not in (0, 99) and "cannot list" in out + err and "there is no layer" not in out + err, words, code, out, err)
+    check(not os.path.exists(layer.work + "/new") and layer.diff(), "nothing has changed")
 
 
 def killed(verb):
@@ -1145,7 +1160,7 @@ setfacl -d -m u:{mine}:rx dir; setfattr -n user.dir -v d dir; echo n >new; setfa
 
 
 CASES = {"attributes": attributes, "reads": reads_what_the_box_sees, "alarms": tells_what_matters, "spelling": other_spellings, "looked": looked_at, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
-         "undo-refuses": undo_refuses, "hunks": by_hunks, "hunks-meanwhile": hunks_meanwhile, "kill-hunks": killed_by_hunks, "to": elsewhere, "to-conflicts": elsewhere_conflicts, "kill-to": killed_elsewhere, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "kill-stacked": killed_stacked, "kill-living": killed_living, "schedules": schedules,
+         "undo-refuses": undo_refuses, "hunks": by_hunks, "hunks-meanwhile": hunks_meanwhile, "kill-hunks": killed_by_hunks, "to": elsewhere, "to-conflicts": elsewhere_conflicts, "kill-to": killed_elsewhere, "unlisted": unlisted, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "kill-stacked": killed_stacked, "kill-living": killed_living, "schedules": schedules,
          "file-systems": refuses_file_systems, "hostile": hostile, "judged": judged_lands, "setuid": setuid_mapped, "odd": odd_objects,
          "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "paged": paged, "tool": tooled, "then": asked_then, "patch": patch_round_trip, "chosen": patch_of_chosen, "renames": renames, "quick": quick}
 

@@ -305,6 +305,56 @@ def what_is_more_is_counted(scene, _program):
     assert json.loads(done.out)["left_not_kept"] == 0
 
 
+EXCHANGE = "python3 -c \"import ctypes; assert ctypes.CDLL(None).renameat2(-100, b'%s', -100, b'%s', 2) == 0\""
+
+
+def links_out_are_told_however_they_come_there(scene, _program):
+    """The text is judged where the link is, which is not where it was made; and dots behind a link do not lead where the text says."""
+    os.mkdir(scene.path + "/secret")
+    ways = {"by rename": "mkdir d; ln -s ../secret d/l; mv d/l l", "by link(2)": "mkdir d; ln -s ../secret d/l; ln -P d/l l",
+            "exchanged": "mkdir d; ln -s ../secret d/l; echo > l; " + EXCHANGE % ("d/l", "l"), "exchanged back": "mkdir d; ln -s ../secret d/l; echo > l; " + EXCHANGE % ("l", "d/l"),
+            "with its directory": "mkdir -p d/e/f; ln -s ../../secret d/e/f/m; mv d/e/f f; mv f g", "with a directory above": "mkdir -p d/e/f; ln -s ../../../secret d/e/f/l; mv d/e e",
+            "with an exchanged one": "mkdir -p d/e e; ln -s ../../secret d/e/l; " + EXCHANGE % ("d/e", "e"),
+            "over a link": "mkdir -p d/e; ln -s ../.. d/e/x; ln -s d/e/x/../secret l", "before that link": "ln -s d/e/x/../secret l; mkdir -p d/e; ln -s ../.. d/e/x",
+            "over its own tree": "mkdir -p d/e; ln -s ../.. d/e/x; ln -s $PWD/d/e/x/../secret l"}
+    for way, script in ways.items():
+        scene.sh("rm -rf d e f g l")
+        done = scene.box(script, "--json")
+        out = [os.path.join(at, name) for at, directories, files in os.walk(scene.work) for name in directories + files
+               if os.path.islink(os.path.join(at, name)) and os.path.realpath(os.path.join(at, name)) == scene.path + "/secret"]
+        left = [entry["path"] for entry in json.loads(done.out)["left"] if entry["kind"] == "link"]
+        assert out and sorted(out) == sorted(left), (way, out, left, done.said())
+    scene.sh("rm -rf d e f g l")
+    done = scene.box("mkdir -p a/b n/m; ln -s a/b/../b l; ln -s /usr/bin/../lib s; ln -s ../x n/m/y; mv n/m m; ln -s a/b/../../proj p; ln -s m/y a/b; mv a/b b; mkdir -p q/r; ln -s ../n a/n; mv a q/r/a", "--json")
+    left = [os.path.basename(entry["path"]) for entry in json.loads(done.out)["left"] if entry["kind"] == "link"]
+    assert left == ["l", "p"], (left, done.said())  # the box has moved away what these two lead over
+    done = scene.box("mkdir -p d; cd d; for i in $(seq 40); do mkdir -p $(printf 'x/%.0s' $(seq $i)); done; cd ..; mkdir z; mv d/x/x/x z/; mv z/x w", "--json")
+    assert json.loads(done.out)["left_not_kept"] >= 1, "a tree that is too deep to be looked through"
+    done = scene.box("mkfifo one; ln one two; rm one", "--json")
+    assert [os.path.basename(entry["path"]) for entry in json.loads(done.out)["left"]] == ["two"], done.said()
+
+
+def repositories_are_told_however_they_are_made(scene, _program):
+    """The marker may be made elsewhere, and come by a rename or as another name; and there may be too many of them to remember."""
+    many = "python3 -c \"import os\nfor i in range(1100): os.mkdir('m/.git'); os.rmdir('m/.git')\""
+    plant = "mkdir -p p/.vscode; echo > p/.vscode/tasks.json; "
+    ways = {"made": plant + "git init -q p", "by rename": plant + "git init -q q; mv q/.git p/.git", "by rename twice": plant + "git init -q q; mv q/.git p/g; mv p/g p/.git",
+            "before the name": "git init -q q; mkdir p; mv q/.git p/.git; " + plant, "exchanged": plant + "mkdir -p q/.svn p/x; " + EXCHANGE % ("p/x", "q/.svn") + "; mv p/x p/.svn", "exchanged for it": plant + "mkdir -p q/.svn p/.svn; rmdir p/.svn; mkdir p/x; mv q/.svn p/y; " + EXCHANGE % ("p/x", "p/y") + "; mv p/x p/.svn",
+            "with its directory": "mkdir -p d/e; cd d/e; " + plant + "git init -q q; mv q/.git p/.git; cd ../..; mv d/e/p d/f; mv d/f p", "by link(2)": plant + "mkdir q; echo gitdir: ../proj/.git > q/.git; ln q/.git p/.git",
+            "forgotten": plant + "git init -q p; mkdir m; " + many}
+    for way, script in ways.items():
+        scene.sh("rm -rf d m p q")
+        done = scene.box(script, "--json")
+        left = [(entry["path"], entry["what"]) for entry in json.loads(done.out)["left"] if entry["kind"] == "repository"]
+        assert os.path.exists(scene.work + "/p/.vscode/tasks.json") and any(path == scene.work + "/p" and ".vscode" in what for path, what in left), (way, left, done.said())
+    scene.sh("rm -rf d m p q")
+    done = scene.box(plant + "mkdir q; echo gitdir: ../proj/.git > q/g; ln q/g p/.git")
+    assert not os.path.exists(scene.work + "/p/.git") and b"denied (.vscode" in done.err, done.said()
+    scene.sh("rm -rf d m p q")
+    done = scene.box("mkdir p q; echo gitdir: ../proj/.git > q/g; ln q/g p/.git; echo > p/.envrc")
+    assert not os.path.exists(scene.work + "/p/.envrc"), done.said()
+
+
 def bounds_are_said(scene, _program):
     scene.sh("cp home/.gitconfig empty-config", scene.path)
     repository(scene, "mkdir s; for i in $(seq 140); do echo > s/$i; ln -s ../../s/$i .git/hooks/h$i; done")
@@ -348,5 +398,5 @@ def a_work_tree_has_the_configuration_of_its_repository(scene, program):
 
 
 ALL = [hostile_repositories_are_said, everyday_repositories_are_not, what_is_kept_is_the_persons, a_session_says_it_once, doctor_looks_further_down,
-       names_in_head_and_packed_refs_are_told, names_in_reftables_are_told, an_index_writes_no_hook, git_writes_through_no_link, what_is_more_is_counted, bounds_are_said, what_longer_names_lead_to_is_protected,
+       names_in_head_and_packed_refs_are_told, names_in_reftables_are_told, an_index_writes_no_hook, git_writes_through_no_link, links_out_are_told_however_they_come_there, repositories_are_told_however_they_are_made, what_is_more_is_counted, bounds_are_said, what_longer_names_lead_to_is_protected,
        what_is_seen_elsewhere_is_protected, a_work_tree_has_the_configuration_of_its_repository]

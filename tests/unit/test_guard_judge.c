@@ -911,6 +911,7 @@ static void other_spellings_and_places(void **state)
 
     assert_true(rules_leads_out(&t.rules, STR("/w/p/x"), STR("../../../etc/passwd")));
     assert_true(rules_leads_out(&t.rules, STR("/w/p"), STR("/tmp/x"))); /* after the box it is the host's */
+    assert_true(rules_leads_out(&t.rules, STR("/w/p"), STR("x/../y"))); /* x may be a link */
     assert_false(rules_leads_out(&t.rules, STR("/w/p/x"), STR("../y")) ||
                  rules_leads_out(&t.rules, STR("/w/p"), STR("/usr/bin/cc")));
 

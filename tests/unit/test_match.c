@@ -280,6 +280,68 @@ static void paths_have_one_clean_form(void **state)
     assert_string_equal(path_clean(mem, "/a/./b//../c/"), "/a/c");
 }
 
+static void links_into_processes_are_known(void **state)
+{
+    static const char *const into[] = {"/proc/self/root",
+                                       "/proc/self/root/etc",
+                                       "//proc/./12//cwd/x",
+                                       "/proc/thread-self/cwd",
+                                       "/proc/1/root",
+                                       "/proc/12/fd/0",
+                                       "/proc/self/fd/3",
+                                       "/proc/self/fd/0/x",
+                                       "/proc/self/fd/0/..",
+                                       "/proc/12/task/12/root/x",
+                                       "/proc/self/task/7/fd/0",
+                                       "/dev/fd/9/x",
+                                       "/dev/stdin/x",
+                                       "/usr/../proc/12/root",
+                                       "/var/run/../proc/12/cwd",
+                                       "../proc/12/root",
+                                       "../../../../proc/self/../12/root/tmp",
+                                       "x/../../proc/12/root"};
+    static const char *const not_into[] = {"/proc",
+                                           "/proc/self",
+                                           "/proc/self/fd",
+                                           "/proc/self/fd/2",
+                                           "/proc/1/fd/1",
+                                           "/proc/mounts",
+                                           "../proc/self/mounts",
+                                           "/proc/self/exe",
+                                           "/proc/net/tcp",
+                                           "/dev/fd",
+                                           "/dev/stdin",
+                                           "/dev/null",
+                                           "../dev/fd/x",
+                                           "/dev/fd/1",
+                                           "proc/12/root",
+                                           "/work/proc/12/root",
+                                           "../x/12/root",
+                                           "/",
+                                           "..",
+                                           "/proc/kcore",
+                                           "/proc/sys/fs/root",
+                                           ""};
+    (void)state;
+    for (size_t i = 0; i < sizeof into / sizeof *into; i++)
+        assert_true(path_into_process(str_of(into[i])));
+    for (size_t i = 0; i < sizeof not_into / sizeof *not_into; i++)
+        assert_false(path_into_process(str_of(not_into[i])));
+    auto_buf struct buf deep = BUF(8192);
+    for (size_t i = 0; i < 2000; i++)
+        buf_text(&deep, "a/");
+    buf_text(&deep, "../proc/1/cwd");
+    assert_true(path_into_process(buf_view(&deep)));
+    for (size_t i = 0; i < 200; i++)
+        buf_text(&deep, "/b");
+    assert_true(path_into_process(buf_view(&deep)));
+
+    assert_true(path_climbs_again(STR("a/..")) && path_climbs_again(STR("../a/./../b")) &&
+                path_climbs_again(STR("/a/../b")));
+    assert_false(path_climbs_again(STR("../../a/b")) || path_climbs_again(STR("./../a")) ||
+                 path_climbs_again(STR("/..")) || path_climbs_again(STR("a/...")) || path_climbs_again(STR("")));
+}
+
 /* ---- addresses and ports ---- */
 
 static void addresses_have_one_spelling(void **state)
@@ -615,6 +677,7 @@ int main(void)
                                        cmocka_unit_test(patterns_match_as_the_reference_does),
                                        cmocka_unit_test(names_fit_one_after_the_other),
                                        cmocka_unit_test(paths_have_one_clean_form),
+                                       cmocka_unit_test(links_into_processes_are_known),
                                        cmocka_unit_test(addresses_have_one_spelling),
                                        cmocka_unit_test(ranges_begin_with_their_first_address),
                                        cmocka_unit_test(ports_are_plain_numbers),

@@ -141,6 +141,8 @@ long symlink_call(struct guard *g, uint64_t target, int dir, uint64_t path)
     if (no == 0)
         no = verdict_git_link(g, p, g->text[1]);
     if (no == 0)
+        no = verdict_proc_link(g, p, g->text[1]);
+    if (no == 0)
         no = target_valid(g);
     if (no == 0)
         no = sys_symlinkat(g->text[1], p->dir, p->name);
@@ -244,10 +246,17 @@ static int rename_places(struct guard *g, unsigned flags)
         hardlink_gone(g, &over);
     if (no == 0) {
         remember_birth(g, to);
+        reporoot_made(g, to);
         told_refs(g, to);
         if (flags & RENAME_EXCHANGE)
             told_refs(g, from);
         told_moved(g, from, to, flags & RENAME_EXCHANGE);
+        if (!S_ISREG(st.mode) || flags & RENAME_EXCHANGE)
+            told_arrived(g, from, to);
+        if (flags & RENAME_EXCHANGE) {
+            reporoot_made(g, from);
+            told_arrived(g, to, from);
+        }
     }
     holds_drop(g);
     return no < 0 ? no : 0;
@@ -369,6 +378,11 @@ static int link_places(struct guard *g)
     if (no < 0)
         return no;
     remember_birth(g, to);
+    reporoot_made(g, to);
+    if (made == MADE_LINK)
+        told_arrived(g, to, to);
+    if (S_ISFIFO(g->object.st.mode))
+        told_fifo(g, to);
     told_refs(g, to);
     if (g->from.dir >= 0) /* it can also be written under its other name */
         told_refs(g, &g->from);

@@ -35,6 +35,14 @@ bool born_has(struct guard *g, const struct sys_stat *st)
     return found;
 }
 
+bool born_may_have(struct guard *g, const struct sys_stat *st)
+{
+    table_lock(g->shared);
+    const bool forgotten = g->shared->born_at > BORN_MAX;
+    table_unlock(g->shared);
+    return forgotten || born_has(g, st);
+}
+
 /* ---- places that are remembered ---- */
 
 struct str places_next(const struct places *all, uint32_t *at)

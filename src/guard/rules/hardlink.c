@@ -111,7 +111,7 @@ struct link_spot {
 static int spot_of_path(const struct object *o, struct link_spot *ret)
 {
     const char *slash = memrchr(o->path, '/', o->n);
-    if (!slash || o->n - (size_t)(slash - o->path) > NAME_MAX)
+    if (!slash || o->n - (size_t)(slash - o->path) > NAME_MAX + 1)
         return -ENOENT;
     size_t n = (size_t)(slash - o->path);
     memcpy(ret->name, slash + 1, o->n - n);

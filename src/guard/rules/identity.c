@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/fd.h"
 #include "guard/rules/rules.h"
+#include "judge/layout.h"
 #include "sys/fd.h"
 
 struct same {
@@ -14,7 +15,7 @@ struct same {
     char path[PLACE_PATH];
 };
 #define SAME_ENTRIES 4096
-#define SAME_DEPTH   4
+#define SAME_DEPTH   32
 
 /* Whether a longer rule than the current one decides about the first `n` bytes of s->path. */
 static bool opened_again(const struct same *s, size_t n)
@@ -46,7 +47,7 @@ static bool same_below(int dir, const char *name, struct same *s, size_t n, unsi
     auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (fd < 0)
         return is_closed(s, fd, n);
-    _Alignas(8) char records[4096];
+    _Alignas(8) char records[2048];
     struct sys_entries entries = SYS_ENTRIES(fd, records);
     for (const struct sys_dirent *d; (d = sys_next_entry(&entries));) {
         const size_t k = strlen(d->name);
@@ -61,11 +62,14 @@ static bool same_below(int dir, const char *name, struct same *s, size_t n, unsi
     return entries.no < 0 && is_closed(s, entries.no, n);
 }
 
-static const struct rule *same_as(struct guard *g, const struct rule *list, size_t n, const struct sys_stat *st)
+/* `systems`: only by rules for places of the system. */
+static const struct rule *same_as(struct guard *g, const struct rule *list, size_t n, const struct sys_stat *st,
+                                  bool systems)
 {
     struct same s = {.rules = &g->rules, .st = st, .left = SAME_ENTRIES};
     for (size_t i = 0; i < n; i++) {
-        if (list[i].any_depth || !str_copy(list[i].path, s.path, sizeof s.path))
+        if (list[i].any_depth || (systems && !layout_is_system(list[i].path)) ||
+            !str_copy(list[i].path, s.path, sizeof s.path))
             continue;
         s.rule = &list[i];
         if (same_below(AT_FDCWD, s.path, &s, list[i].path.n, SAME_DEPTH))
@@ -86,14 +90,25 @@ static const struct rule *same_as_top(struct guard *g, const struct sys_stat *st
     return NULL;
 }
 
+/*
+ * A program or library of the system that every user of this machine may read and the box can neither change nor link. If the host gives it
+ * another name below a hidden one, as a profiler's cache does, it is read under its own all the same: without libc nothing runs.
+ */
+static bool is_common_program(struct guard *g, const struct sys_stat *st, enum denial_action action, struct str path)
+{
+    return action == DENIAL_READ && layout_is_system(path) && rules_outside(&g->rules, path) &&
+           mount_ours(g, st->mount) && (st->mode & 0444) == 0444 && (st->uid == 0 || st->uid != sys_geteuid());
+}
+
 int verdict_identity(struct guard *g, const struct sys_stat *st, enum denial_action action, struct str path)
 {
-    const struct rule *rule = same_as(g, g->rules.hidden, g->rules.n_hidden, st);
+    const struct rule *rule =
+        same_as(g, g->rules.hidden, g->rules.n_hidden, st, is_common_program(g, st, action, path));
     if (rule)
         return deny(g, action, rule, path, "another name of a hidden file");
     if (action == DENIAL_READ)
         return 0;
-    rule = same_as(g, g->rules.guarded, g->rules.n_guarded, st);
+    rule = same_as(g, g->rules.guarded, g->rules.n_guarded, st, false);
     if (!rule)
         rule = same_as_top(g, st);
     if (rule && g->rules.mode == GUARD_EXISTING && rule->said->kind == GUARD_RULE_NAME &&

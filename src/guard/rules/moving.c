@@ -225,5 +225,5 @@ int verdict_link(struct guard *g, const struct object *from, const struct place 
     if (no == 0)
         no = verdict_make(g, to, S_ISLNK(from->st.mode) ? MADE_LINK : MADE_FILE);
     g->birth &= !reporoot_marks(g, to); /* it exists already: it may belong to another's repository */
-    return no;
+    return no < 0 ? no : reporoot_linked(g, to, &from->st);
 }

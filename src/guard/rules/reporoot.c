@@ -206,14 +206,19 @@ int reporoot_leaves(struct guard *g, const struct place *p, const struct sys_sta
 #define BRINGS "it would bring a guarded name to the root of a repository"
 
 /* A marker: the directory becomes a root, and its contents count from now on. */
-static int marker_arrives(struct guard *g, const struct place *to, const struct sys_stat *st)
+static int marker_arrives(struct guard *g, const struct place *to, const struct sys_stat *st, enum denial_action action)
 {
     const bool own = born_has(g, st), lost = root_is_lost(g, (struct str){to->path, to->dir_n});
     int no = lost ? 0 : deep_marked(g, to, own);
     if (no < 0 || own || lost || rules_is_root(&g->rules, (struct str){to->path, to->dir_n}))
         return no;
     const struct rule *rule = name_in(g, to->dir, NULL, NULL);
-    return rule ? deny(g, DENIAL_RENAME, rule, place_path(to), BRINGS) : 0;
+    return rule ? deny(g, action, rule, place_path(to), BRINGS) : 0;
+}
+
+int reporoot_linked(struct guard *g, const struct place *to, const struct sys_stat *st)
+{
+    return reporoot_marks(g, to) ? marker_arrives(g, to, st, DENIAL_LINK) : 0;
 }
 
 /* The next lost path at or below `path`; "" if none. */
@@ -238,7 +243,7 @@ int reporoot_arrives(struct guard *g, const struct place *from, const struct pla
     if (!speaks_of(g, place_path(to)))
         return 0;
     if (reporoot_marks(g, to))
-        return marker_arrives(g, to, st);
+        return marker_arrives(g, to, st, DENIAL_RENAME);
     if (!S_ISDIR(st->mode))
         return 0;
     struct str lost;
@@ -293,7 +298,7 @@ bool reporoot_tells(struct guard *g, int dir, struct str path, struct buf *names
             buf_text(names, TOLD_CLOSED);
             return true;
         }
-        made = no == 0 && born_has(g, &st);
+        made = no == 0 && born_may_have(g, &st);
     }
     if (made)
         (void)name_in(g, dir, append, &t);

@@ -87,6 +87,8 @@ int verdict_moving(struct guard *g, const struct place *to,
 /* The same for a link, or (`moved`: its old place) for a directory that contains links. */
 int verdict_linked(struct guard *g, const struct place *p, const struct place *moved);
 int verdict_git_link(struct guard *g, const struct place *p, const char *text); /* NULL: whatever it leads to */
+/* A link into a process, which leads whoever follows it into the box: not where programs outside may follow it. */
+int verdict_proc_link(struct guard *g, const struct place *p, const char *text);
 /* Whether its name is guarded. */
 bool object_guarded(struct guard *g, const struct object *o);
 /* Before every user gets the permission to write: 0, or -EACCES with the denial reported, where another user could then do what
@@ -135,6 +137,7 @@ struct born born_of(const struct sys_stat *st); /* with SYS_STAT_BORN */
 bool born_same(const struct born *a, const struct born *b);
 void born_add(struct guard *g, const struct sys_stat *st);
 bool born_has(struct guard *g, const struct sys_stat *st);
+bool born_may_have(struct guard *g, const struct sys_stat *st); /* or there were too many to know */
 struct str places_next(const struct places *all, uint32_t *at); /* from offset *at on; "" at the end */
 bool places_add(struct guard *g, struct places *all, struct str path);
 /* To shared.left, to be told of at the end; if there is no room even without what is gone, it is only counted. */
@@ -200,14 +203,18 @@ bool reporoot_marks(struct guard *g, const struct place *p);
 /* Before something is removed or added: 0, or -EACCES with the denial reported. */
 int reporoot_marker_leaves(struct guard *g, const struct place *p, enum denial_action action);
 int reporoot_leaves(struct guard *g, const struct place *from, const struct sys_stat *st);
+/* The object gets another name. */
+int reporoot_linked(struct guard *g, const struct place *to, const struct sys_stat *st);
 int reporoot_arrives(struct guard *g, const struct place *from, const struct place *to, const struct sys_stat *st);
-/* After something was created. */
+/* After something was created there, or has come there. */
 void reporoot_made(struct guard *g, const struct place *p);
 bool reporoot_tells(struct guard *g, int dir, struct str path,
                     struct buf *names); /* those in a repository created here */
 
 /* told.c */
 void told_link(struct guard *g, const struct place *p, const char *text);
+/* What was at `from` is at `to` now, or a link has that name, too: its dots begin elsewhere. */
+void told_arrived(struct guard *g, const struct place *from, const struct place *to);
 void told_refs(struct guard *g, const struct place *p); /* the file was written, or replaced */
 void told_fifo(struct guard *g, const struct place *p);
 void told_moved(struct guard *g, const struct place *from, const struct place *to, bool exchange);

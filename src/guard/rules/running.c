@@ -20,7 +20,8 @@
 #include "base/fd.h"
 #include "guard/rules/rules.h"
 
-#define GONE " (deleted)" /* appended to the path of a file that has no name any more (proc_pid_exe(5)) */
+#define NEWLINE "\\012"      /* as maps(5) has it in a path */
+#define GONE    " (deleted)" /* appended to the path of a file that has no name any more (proc_pid_exe(5)) */
 
 /* Judges the place in the box of something in a mount of the process's own; `fd` is that, or -errno. -EACCES: unknown.
    0: it is not hidden, or *ret is the rule. */
@@ -96,22 +97,52 @@ static bool is_nameless(struct guard *g, const struct mapped *m)
     return yes && !nested_shows(g, m->major, m->minor);
 }
 
+/* Puts the newlines back that the kernel has written as \012, which a name may have in it as well. */
+static void put_newlines(char *path)
+{
+    char *to = path;
+    for (const char *p = path; *p; to++) {
+        const bool escaped = strncmp(p, NEWLINE, strlen(NEWLINE)) == 0;
+        *to = escaped ? '\n' : *p;
+        p += escaped ? strlen(NEWLINE) : 1;
+    }
+    *to = 0;
+}
+
 /* 0 or -EACCES; *ret as above. `root` is the process's root, or ours. */
-static int map_hidden(struct guard *g, int proc, int root, const struct mapped *m, const struct rule **ret)
+static int place_hidden(struct guard *g, int proc, int root, const struct mapped *m, bool *ret_found,
+                        const struct rule **ret)
 {
     struct object o = {.fd = -1};
-    if (is_nameless(g, m))
-        return 0;
     const char *path = m->path[0] == '/' && m->path[1] ? m->path + 1 : ".";
     const bool found =
         sys_stat_at(root, path, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN | SYS_STAT_MOUNT, &o.st) == 0 &&
         o.st.inode == m->inode;
+    *ret_found |= found;
     *ret = text_hidden(g, found ? &o : NULL, str_of(m->path));
     if (*ret || !g->nested || (found && mount_ours(g, o.st.mount)))
         return 0;
     auto_fd int fd = sys_openat2(root, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
     int no = bound_hidden(g, proc, fd, &o.st, ret);
     return no == 0 && o.st.inode != m->inode ? -EACCES : no;
+}
+
+/* The same of a name that may have newlines in it. What is at neither of the two names may have both in it. */
+static int map_hidden(struct guard *g, int proc, int root, struct mapped m, const struct rule **ret)
+{
+    char plain[PLACE_PATH];
+    bool found = false;
+    if (is_nameless(g, &m))
+        return 0;
+    int no = place_hidden(g, proc, root, &m, &found, ret);
+    if (no < 0 || *ret || !strstr(m.path, NEWLINE))
+        return no;
+    if (!str_copy(str_of(m.path), plain, sizeof plain))
+        return -EACCES;
+    put_newlines(plain);
+    m.path = plain;
+    no = place_hidden(g, proc, root, &m, &found, ret);
+    return no == 0 && !*ret && !found ? -EACCES : no;
 }
 
 /* Judges one line of maps(5), unless it has the same file as the line before. */
@@ -126,7 +157,7 @@ static int line_hidden(struct guard *g, int proc, int root, const char *line, st
         return 0;
     m.path = line + at;
     *last = m;
-    return map_hidden(g, proc, root, &m, ret);
+    return map_hidden(g, proc, root, m, ret);
 }
 
 /* The rule that hides something the process has mapped. */

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "git/gitconfig.h"
 #include "guard/rules/rules.h"
+#include "sys/fd.h"
 #include "sys/socket.h"
 #include "sys/poll.h"
 
@@ -53,6 +54,75 @@ void told_link(struct guard *g, const struct place *p, const char *text)
     if (rules_of_host(&g->rules, place_path(p)) && rules_leads_out(&g->rules, place_dir(p), str_of(text)))
         left_add(g, place_path(p));
     told_refs(g, p);
+}
+
+/* ---- links that moved: dots that stayed in the tree may lead out of it now ---- */
+
+#define RISEN_DEPTH 32
+#define RISEN_LEFT  16384
+
+struct risen {
+    struct guard *g;
+    unsigned left;
+    char path[PLACE_PATH];
+};
+
+/* Remembers the link that is `name` in `dir`, with its path of `n` bytes, if it leads out. */
+static void link_rises(struct risen *r, int dir, const char *name, size_t n)
+{
+    char text[PATH_MAX];
+    const long k = sys_readlinkat(dir, name, text, sizeof text);
+    const struct str directory = {r->path, n - strlen(name) - 1};
+    if (k > 0 && rules_leads_out(&r->g->rules, directory, (struct str){text, (size_t)k}))
+        left_add(r->g, (struct str){r->path, n});
+}
+
+/* The same of all links below; false: there is too much, or it cannot be read. */
+static bool links_rise(struct risen *r, int dir, const char *name, size_t n, unsigned depth)
+{
+    _Alignas(8) char records[2048];
+    auto_fd int fd = depth ? sys_openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0) : -1;
+    struct sys_entries entries = SYS_ENTRIES(fd, records);
+    for (const struct sys_dirent *d; fd >= 0 && (d = sys_next_entry(&entries));) {
+        struct sys_stat st;
+        const size_t k = strlen(d->name);
+        if (r->left-- == 0 || n + k + 2 > sizeof r->path ||
+            sys_stat_at(fd, d->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_TYPE, &st) < 0)
+            return false;
+        r->path[n] = '/';
+        memcpy(r->path + n + 1, d->name, k + 1);
+        if (S_ISLNK(st.mode))
+            link_rises(r, fd, d->name, n + 1 + k);
+        if (S_ISDIR(st.mode) && !links_rise(r, fd, d->name, n + 1 + k, depth - 1))
+            return false;
+    }
+    return fd >= 0 && entries.no == 0;
+}
+
+static size_t depth_of(struct str path)
+{
+    size_t n = 0;
+    for (size_t i = 0; i + 1 < path.n; i++)
+        n += path.p[i] == '/';
+    return n;
+}
+
+void told_arrived(struct guard *g, const struct place *from, const struct place *to)
+{
+    const struct str path = place_path(to);
+    struct risen r = {.g = g, .left = RISEN_LEFT};
+    struct sys_stat st;
+    if (!to->plain || !rules_of_host(&g->rules, path) || rules_in_one_layer(&g->rules, path, path) ||
+        place_stat(to, SYS_STAT_TYPE, &st) < 0 || !str_copy(path, r.path, sizeof r.path))
+        return;
+    if (S_ISLNK(st.mode))
+        link_rises(&r, to->dir, place_bare(to), path.n);
+    if (S_ISDIR(st.mode) && depth_of(path) < depth_of(place_path(from)) &&
+        !links_rise(&r, to->dir, place_bare(to), path.n, RISEN_DEPTH)) {
+        table_lock(g->shared);
+        g->shared->left.left_out++;
+        table_unlock(g->shared);
+    }
 }
 
 void told_fifo(struct guard *g, const struct place *p)
@@ -237,6 +307,16 @@ static void tell_refs(struct guard *g, struct ending *e, int file, struct str pa
     free(bytes);
 }
 
+/* Where the link leads now is in the trees, or of the system, whatever its text says. */
+static bool stays_in(struct guard *g, struct str path)
+{
+    char now[PLACE_PATH];
+    size_t n = 0;
+    auto_fd int fd = sys_openat2(AT_FDCWD, path.p, O_PATH | O_CLOEXEC, 0, RESOLVE_NO_MAGICLINKS);
+    return fd >= 0 && path_of(g, fd, now, &n) == 0 && n &&
+           !rules_leads_out(&g->rules, (struct str){"/", 1}, (struct str){now, n});
+}
+
 static void tell_left(struct guard *g, struct ending *e, struct str path)
 {
     struct sys_stat st;
@@ -262,7 +342,8 @@ static void tell_left(struct guard *g, struct ending *e, struct str path)
     if (n > 0 && fold_eq(str_skip(path, directory.n + 1), STR("HEAD")) &&
         gitref_is_option((struct str){text, (size_t)n}))
         tell_or_count(g, e, TOLD_REF, path, (struct str){text, (size_t)n}); /* a link, as old versions of git made it */
-    else if (n > 0 && rules_leads_out(&g->rules, directory, (struct str){text, (size_t)n}))
+    else if (n > 0 && rules_leads_out(&g->rules, directory, (struct str){text, (size_t)n}) &&
+             !(path_climbs_again((struct str){text, (size_t)n}) && stays_in(g, path)))
         tell_or_count(g, e, TOLD_LINK, path, (struct str){text, (size_t)n});
 }
 

@@ -220,6 +220,14 @@ int verdict_linked(struct guard *g, const struct place *p, const struct place *m
                : 0;
 }
 
+int verdict_proc_link(struct guard *g, const struct place *p, const char *text)
+{
+    return p->plain && g->rules.mode != GUARD_OFF && rules_of_host(&g->rules, place_path(p)) &&
+                   path_into_process(str_of(text))
+               ? deny(g, DENIAL_LINK, NULL, place_path(p), "a link to where a process is or what it has open")
+               : 0;
+}
+
 bool object_guarded(struct guard *g, const struct object *o)
 {
     struct str path = object_path(o);

@@ -219,6 +219,8 @@ static int read_used(struct repo_reading *r)
         if (slot)
             *slot = head + 5;
     }
+    if (entries.no < 0)
+        r->ret->why = "its work trees cannot be listed";
     return arena_failed(r->mem) ? no_room(r) : 0;
 }
 

@@ -302,6 +302,13 @@ static int make_dir_in(struct tree_copy *c, const char *to, unsigned mode)
     return file_said(&a, no, "make the directory", to, c->e);
 }
 
+/* What is neither file, directory nor link: left out of a tree, and refused if it was named itself. */
+static int skip_in(struct tree_copy *c, const char *name, unsigned depth)
+{
+    c->done->left_out++;
+    return depth == DEEP ? err_say(c->e, ERR_REFUSED, "copy %s: it is neither a file, directory nor link", name) : 0;
+}
+
 /* `name` in the host's `dir` to `to` in the box. */
 static int tree_in(struct tree_copy *c, int dir, const char *name, const char *to, unsigned depth)
 {
@@ -314,20 +321,16 @@ static int tree_in(struct tree_copy *c, int dir, const char *name, const char *t
         return err_sys(c->e, ERR_SYSTEM, -no, "cannot copy %s", shown);
     if (S_ISLNK(st.mode))
         return link_in(c, dir, name, to);
-    if (!S_ISREG(st.mode) && !S_ISDIR(st.mode)) {
-        c->done->left_out++;
-        return 0;
-    }
+    if (!S_ISREG(st.mode) && !S_ISDIR(st.mode))
+        return skip_in(c, name, depth);
     auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW, 0);
     struct sys_stat now;
     if (fd < 0 || (no = sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &now)) < 0)
         return err_sys(c->e, ERR_SYSTEM, fd < 0 ? -fd : -no, "cannot copy %s", shown);
     if (S_ISREG(now.mode))
         return pump_in(c, fd, to, now.mode);
-    if (!S_ISDIR(now.mode)) {
-        c->done->left_out++;
-        return 0;
-    }
+    if (!S_ISDIR(now.mode))
+        return skip_in(c, name, depth);
     auto_names struct names all = {0};
     no = names_of(fd, &all);
     if (no < 0)
@@ -397,29 +400,68 @@ int file_copy_in(int files, const char *host, const char *box, struct file_copie
     return no;
 }
 
-/* A file beside `name` takes its place; a link there is replaced, not followed. */
-static int pump_out(struct tree_copy *c, int from, int dir, const char *name, unsigned mode)
+/* What is between two places of a file. *ret_at: where it ended. */
+static int bytes_out(struct tree_copy *c, int from, int to, uint64_t at, uint64_t end, uint64_t *ret_at)
 {
-    char temp[64];
-    snprintf(temp, sizeof temp, ".pinfold-copy-%d", (int)getpid());
-    (void)sys_unlinkat(dir, temp, 0); /* of a copy that was ended */
-    auto_fd int to = sys_openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                                mode & 0777); /* never setuid: it would be the host's */
-    int no = to < 0 ? to : 0;
-    for (long n = 1; no == 0 && n > 0;) {
-        n = sys_read(from, c->bytes, FILE_CHUNK);
+    int no = 0;
+    for (long n = 1; no == 0 && n > 0 && at < end;) {
+        n = sys_pread(from, c->bytes, end - at < FILE_CHUNK ? (size_t)(end - at) : FILE_CHUNK, at);
         if (n == -EINTR) {
             n = 1;
             continue;
         }
         no = n < 0 ? (int)n : 0;
-        for (long at = 0; no == 0 && at < n;) {
-            long wrote = sys_write(to, c->bytes + at, (size_t)(n - at));
+        for (long done = 0; no == 0 && done < n;) {
+            const long wrote = sys_pwrite(to, c->bytes + done, (size_t)(n - done), at + (uint64_t)done);
             no = wrote < 0 && wrote != -EINTR ? (int)wrote : 0;
-            at += wrote > 0 ? wrote : 0;
+            done += wrote > 0 ? wrote : 0;
         }
-        c->done->bytes += n > 0 ? (uint64_t)n : 0;
+        at += n > 0 ? (uint64_t)n : 0;
     }
+    *ret_at = at;
+    return no;
+}
+
+/*
+ * The content as it was long at the beginning: the box may write on, or make the file longer all the time. Holes stay holes, because
+ * they cost the box nothing, and may be larger than the disk. Files of the kernel may have no size.
+ */
+static int content_out(struct tree_copy *c, int from, int to, uint64_t size)
+{
+    enum { UNSIZED = 16 << 20 };
+    uint64_t at = 0, ended = 0;
+    int no = size ? 0 : bytes_out(c, from, to, 0, UNSIZED, &ended);
+    while (no == 0 && at < size) {
+        const long data = sys_lseek(from, (int64_t)at, SEEK_DATA);
+        if (data == -ENXIO) { /* nothing but a hole */
+            ended = size;
+            break;
+        }
+        const uint64_t begin = data < 0 ? at : (uint64_t)data;
+        const long hole = data < 0 ? data : sys_lseek(from, (int64_t)begin, SEEK_HOLE);
+        const uint64_t end = hole > data && (uint64_t)hole < size ? (uint64_t)hole : size;
+        if (begin >= size) { /* it begins behind what was the end */
+            ended = size;
+            break;
+        }
+        no = bytes_out(c, from, to, begin, end, &ended);
+        if (ended < end) /* shorter by now */
+            break;
+        at = end;
+    }
+    c->done->bytes += ended;
+    return no == 0 ? sys_ftruncate(to, (int64_t)ended) : no;
+}
+
+/* A file beside `name` takes its place; a link there is replaced, not followed. */
+static int pump_out(struct tree_copy *c, int from, int dir, const char *name, const struct sys_stat *st)
+{
+    char temp[64];
+    snprintf(temp, sizeof temp, ".pinfold-copy-%d", (int)getpid());
+    (void)sys_unlinkat(dir, temp, 0); /* of a copy that was ended */
+    auto_fd int to = sys_openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                                st->mode & 0777); /* never setuid: it would be the host's */
+    int no = to < 0 ? to : content_out(c, from, to, st->size);
     if (no == 0)
         no = sys_renameat2(dir, temp, dir, name, 0);
     if (no < 0 && to >= 0)
@@ -452,7 +494,7 @@ static int tree_out(struct tree_copy *c, int fd, const char *box, int dir, const
     auto_names struct names all = {0};
     int no = sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
     if (no == 0 && S_ISREG(st.mode))
-        return pump_out(c, fd, dir, name, st.mode);
+        return pump_out(c, fd, dir, name, &st);
     if (depth == 0)
         no = -ELOOP;
     if (no == 0)
