@@ -175,7 +175,7 @@ static void stream_ask(struct lookup *l)
 /* More of the answer, which its length precedes. */
 static void stream_hear(struct lookup *l)
 {
-    ssize_t n = recv(l->source.fd, world.buffer, relay_room(), 0);
+    ssize_t n = recv(l->source.fd, world.buffer, SCARCE_READ, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0 || l->answer.n + (size_t)n > STREAM_MOST || !pending_keep(&l->answer, world.buffer, (size_t)n)) {
