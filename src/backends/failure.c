@@ -184,6 +184,8 @@ int engine_verdict(const struct plan *p, uint32_t where, int no, struct err *e)
         if (s->kind == STEP_CWD) {
             return cwd_failed(p, s, no, e);
         }
+        if (no == EMFILE && s->kind != STEP_SOURCE) /* which one it met first says nothing */
+            return err_sys(e, ERR_CANNOT, no, "the box's files cannot be set up");
         char workspace[PATH_MAX];
         if (no == EINVAL && is_workspace_layer(p, s, workspace))
             return cow_failed(workspace, e);
