@@ -155,6 +155,16 @@ static int take_belows(const struct definition_reading *r, const struct node *n,
     return no;
 }
 
+static int take_directories(const struct definition_reading *r, const struct node *n, const char ***ret)
+{
+    int no = take_belows(r, n, ret);
+    for (size_t i = 0; no == 0 && i < n->n; i++) {
+        if ((*ret)[i][strlen((*ret)[i]) - 1] != '/')
+            no = agent_wrong(r, &n->items[i], "a directory is expected here, with \"/\" at its end");
+    }
+    return no;
+}
+
 static bool has_word(const char **list, const char *word)
 {
     while (list && *list && !same(*list, word))
@@ -298,12 +308,15 @@ static int take_layer(const struct definition_reading *r, const struct node *n, 
             no = take_belows(r, value, &l->shared);
         else if (str_is(key->text, "apart"))
             no = take_belows(r, value, &l->apart);
+        else if (str_is(key->text, "installs"))
+            no = take_directories(r, value, &l->installs);
         else if (str_is(key->text, "project"))
             no = take_naming(r, value, &l->project);
         else if (str_is(key->text, "sessions"))
             no = take_sessions(r, value, &l->sessions);
         else
-            no = agent_unknown(r, key, "a directory", "at, variable, files, shared, apart, project, sessions");
+            no =
+                agent_unknown(r, key, "a directory", "at, variable, files, shared, apart, installs, project, sessions");
         if (no < 0)
             return no;
     }

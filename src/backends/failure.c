@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "base/buf.h"
 #include "backends/engine.h"
 #include "protocol/control.h"
@@ -93,6 +94,16 @@ static int cow_failed(const char *workspace, struct err *e)
     return err_hint(e, r, "unmount what is below it, use another directory, or run without --cow");
 }
 
+/* Whether what an overlay would be written to is the caller's, but of a group that is not known in the box. */
+static bool has_other_group(const struct plan *p, const struct step *s)
+{
+    char upper[PATH_MAX];
+    struct stat st;
+    const char *text = plan_string(p->image, s->b), *at = strchr(text, '\n');
+    return at && p->facts && snprintf(upper, sizeof upper, "%.*s", (int)strcspn(at + 1, "\n"), at + 1) < PATH_MAX &&
+           stat(upper, &st) == 0 && st.st_uid == p->facts->uid && st.st_gid != p->facts->gid;
+}
+
 static const char *hint(const struct plan *p, uint32_t where, int no)
 {
     const uint8_t kind = where < p->image->n_steps ? plan_steps(p->image)[where].kind : STEP_NONE;
@@ -100,6 +111,9 @@ static const char *hint(const struct plan *p, uint32_t where, int no)
         return "it was moved or replaced while the box was being made; run the command again";
     if (kind == STEP_OVERLAY && no == EINVAL)
         return "a file system is mounted below this directory, which a layer cannot show: unmount it";
+    if (kind == STEP_OVERLAY && no == EACCES && has_other_group(p, plan_steps(p->image) + where))
+        return "pinfold's directory there has another group than yours, from a directory above that hands its own down "
+               "(setgid): give it yours, with chgrp -R and chmod -R g-s";
     if (no == EACCES && p->facts && p->facts->uid == 0 &&
         (kind == STEP_VEIL || kind == STEP_COVER || kind == STEP_DENY))
         return "it, or a directory above it, belongs to another user, and root has no capabilities in a box: run "
@@ -170,6 +184,8 @@ int engine_verdict(const struct plan *p, uint32_t where, int no, struct err *e)
         if (s->kind == STEP_CWD) {
             return cwd_failed(p, s, no, e);
         }
+        if (no == EMFILE && s->kind != STEP_SOURCE) /* which one it met first says nothing */
+            return err_sys(e, ERR_CANNOT, no, "the box's files cannot be set up");
         char workspace[PATH_MAX];
         if (no == EINVAL && is_workspace_layer(p, s, workspace))
             return cow_failed(workspace, e);

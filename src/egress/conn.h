@@ -151,7 +151,10 @@ struct lookup { /* one DNS lookup for one connection */
     uint16_t id;
     uint8_t server, attempt, search, type; /* DNS_A then DNS_AAAA */
     uint8_t n;
-    bool alone, failed; /* only this type, of the name as it is; no usable answer came */
+    bool alone, failed;    /* only this type, of the name as it is; no usable answer came */
+    bool truncated;        /* an answer by UDP, to the query at hand */
+    bool stream, asked;    /* by TCP; the query was sent */
+    struct pending answer; /* by TCP, still incomplete */
     struct host_addr found[MAX_ADDRESSES];
 };
 

@@ -89,9 +89,10 @@ struct plan {
     const char **notes;            /* remarks for people about decisions, NULL-terminated, or NULL */
     const char *const *command;    /* of an engine that is another program, once requested: its command line, or NULL */
     const char *command_text;      /* the same for a shell, ending in a newline */
-    char digest[65];               /* SHA-256 of image and environment names, hex; filled by plan_digests() */
-    char policy_digest[65];        /* without what belongs to single commands */
-    const struct policy *said;     /* the policy as it was loaded, where keys were added to it (run/keys); or NULL */
+    uint64_t most_files;    /* for explain: the caller's hard limit of open files, which bounds a box's; 0: not asked */
+    char digest[65];        /* SHA-256 of image and environment names, hex; filled by plan_digests() */
+    char policy_digest[65]; /* without what belongs to single commands */
+    const struct policy *said; /* the policy as it was loaded, where keys were added to it (run/keys); or NULL */
 };
 
 /* What differs between runs under one policy. `environ` is the caller's: variables are selected by name and copied. */

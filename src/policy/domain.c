@@ -46,10 +46,14 @@ int domain_rule_form(struct str s, struct arena *mem, const char **ret, struct e
         snprintf(canonical, sizeof canonical, "@%s", set->name);
         return keep_domain(mem, canonical, ret, e);
     }
+    if (host_set_bare(s))
+        return host_set_meant(host_set_bare(s), e);
     int r = host_rule_parse(s, RULE_ALLOW, &rule, e);
     if (r < 0)
         return r;
     host_rule_print(&rule, canonical);
+    if (host_set_bare(str_of(canonical))) /* it keeps its dot, since it is read again */
+        strcat(canonical, ".");
     return keep_domain(mem, canonical, ret, e);
 }
 

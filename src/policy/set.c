@@ -17,6 +17,22 @@ const struct host_set *host_set_of(struct str text)
     return NULL;
 }
 
+const struct host_set *host_set_bare(struct str text)
+{
+    for (const struct host_set *s = host_set_table; s->name; s++) {
+        if (str_is_nocase(text, s->name))
+            return s;
+    }
+    return NULL;
+}
+
+int host_set_meant(const struct host_set *s, struct err *e)
+{
+    return err_say(e, ERR_POLICY,
+                   "'%s' would be a host of that name; write '@%s' for the set of hosts, or '%s.' for the host",
+                   s->name, s->name, s->name);
+}
+
 int host_set_unknown(struct str text, struct err *e)
 {
     struct str name = str_skip(text, 1);

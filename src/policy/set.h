@@ -14,6 +14,9 @@ extern const struct host_set host_set_table[]; /* generated, in order of names; 
 
 /* The set that "@NAME" names; NULL if the text has another form or there is no such set. */
 const struct host_set *host_set_of(struct str text);
+/* The set whose name this is without its "@": a mistake, as a rule. A host of that name ends in a dot, or has a port. */
+const struct host_set *host_set_bare(struct str text);
+int host_set_meant(const struct host_set *s, struct err *e); /* the error about it */
 /* An error that suggests the nearest set, or lists all. */
 int host_set_unknown(struct str text, struct err *e);
 

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "agents/agents.h"
 #include "base/fd.h"
@@ -54,8 +55,16 @@ int pinfold_policy_schema(char **ret, struct pinfold_error *error)
     return r < 0 ? tell(error, &e, err_sys(&e, ERR_BUG, -r, "cannot print the schema")) : give(&out, ret, error);
 }
 
-static int print_plan(const struct plan *plan, enum pinfold_explain_format format, int show_values, struct buf *out)
+/* What explain says beyond the plan: a start finds its limit itself. */
+static void look_at_limits(struct plan *plan)
 {
+    struct rlimit files;
+    plan->most_files = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_max : 0;
+}
+
+static int print_plan(struct plan *plan, enum pinfold_explain_format format, int show_values, struct buf *out)
+{
+    look_at_limits(plan);
     return format == PINFOLD_EXPLAIN_JSON    ? plan_explain_json(plan, show_values != 0, out)
            : format == PINFOLD_EXPLAIN_BRIEF ? plan_explain_brief(plan, show_values != 0, out)
                                              : plan_explain(plan, show_values != 0, out);
@@ -138,6 +147,8 @@ int pinfold_explain_report(struct pinfold_policy *p, int show_values, struct pin
     r = plan_digests(n.plan, &e);
     if (r == 0)
         r = explain_command(&n, PINFOLD_EXPLAIN_JSON, &e);
+    if (r == 0)
+        look_at_limits(n.plan);
     if (r == 0)
         plan_explain_members(n.plan, show_values != 0, &JSON_TREE(&report->values));
     prepared_free(&n);

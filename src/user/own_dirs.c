@@ -5,6 +5,7 @@
 #include "user/own_dirs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,6 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/fd.h"
 
 static bool is_in_home(const char *path, const char *home)
 {
@@ -37,10 +40,30 @@ int own_dirs_allowed(const char *path)
     return !S_ISDIR(st.st_mode) ? -ENOTDIR : root && st.st_uid != 0 ? -EPERM : 0;
 }
 
-/* mkdir(2), and one that is there is none of its errors. */
-static int make_if_missing(const char *path)
+/*
+ * A directory below one that hands its group down (setgid) has that group, and so has all that is made in it. In a box only one's own
+ * group is known, and the kernel mounts no overlay of a directory of another one.
+ */
+static void take_own_group(const char *path)
 {
-    return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
+    struct stat st;
+    auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid())
+        return;
+    if (st.st_gid != getegid() && fchown(fd, (uid_t)-1, getegid()) < 0)
+        return;
+    if (st.st_gid != getegid() || st.st_mode & S_ISGID)
+        (void)fchmod(fd, 0700);
+}
+
+/* mkdir(2), and one that is there is none of its errors. `with_group`: a new one gets the caller's own. */
+static int make_if_missing(const char *path, bool with_group)
+{
+    if (mkdir(path, 0700) < 0)
+        return errno != EEXIST ? -errno : 0;
+    if (with_group)
+        take_own_group(path);
+    return 0;
 }
 
 int own_dirs_make(const char *path)
@@ -55,7 +78,7 @@ int own_dirs_make(const char *path)
     memcpy(part, path, n + 1);
     size_t at = n;
     /* Back to what is there: as a rule only the last ones are missing. */
-    while ((r = make_if_missing(part)) == -ENOENT) {
+    while ((r = make_if_missing(part, true)) == -ENOENT) {
         while (at && part[at] != '/')
             at--;
         if (at == 0)
@@ -67,7 +90,7 @@ int own_dirs_make(const char *path)
     while (at < n) {
         part[at] = '/';
         at += strlen(part + at);
-        r = make_if_missing(part);
+        r = make_if_missing(part, false); /* its group comes from the one above */
     }
     return r == 0 ? 0 : first ? first : r;
 }

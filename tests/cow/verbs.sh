@@ -572,4 +572,20 @@ if command -v strace >/dev/null; then
     export XDG_STATE_HOME=$top/state
 fi
 
+# ---- a home in a directory that hands its group down, as /var/local does on Debian ----
+group=$(id -G | tr ' ' '\n' | grep -vx "$(id -g)" | head -n 1)
+[ "$(id -u)" != 0 ] || group=50
+if [ -n "$group" ]; then
+    mkdir "$top/shared" && chgrp "$group" "$top/shared" && chmod 2775 "$top/shared"
+    mkdir "$top/shared/home" "$top/shared/work" && cd "$top/shared/work" || exit 1
+    group_box() { env -u XDG_STATE_HOME -u XDG_CONFIG_HOME HOME="$top/shared/home" "$pinfold" run --no-layers -q --cow -- sh -c "$1" 2>&1; }
+    ok "a home in a directory with another group" test "$(group_box 'echo x >new && cat new')" = x
+    ok "and once more" test "$(group_box 'echo y >new && cat new')" = y
+    chgrp -R "$group" "$top/shared/home/.local/state/pinfold" && chmod -R g+s "$top/shared/home/.local/state/pinfold"
+    mkdir ../other && cd ../other || exit 1
+    out=$(group_box 'echo x >new && cat new')
+    ok "or what helps is said" says "$out" "has another group than yours"
+    cd "$top/work" || exit 1
+fi
+
 [ "$failed" = 0 ] && [ "$checks" -gt 40 ]

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""The n-th call of the C library's that fails, for every n, in a box with a network and in the MCP server over HTTP: services.py [NAME]
+"""The n-th call of the C library's that fails, for every n, in a box with a network, in one whose host's addresses come by TCP, and in the
+MCP server over HTTP: services.py [NAME]
 
 Of a box: a hidden file stays hidden and a host that is not allowed is not reached, whatever failed; the command has what it
 should have, or its request fails at once, or pinfold ends with status 125 to 127 and a sentence; no hang, no signal, nothing is left.
 Of the server: a request is answered, or its connection ends; the next one is answered, or the server has ended with a sentence.
 """
+import ctypes
 import http.client
 import os
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -25,14 +28,14 @@ QUIET = 60 if os.environ.get("PINFOLD_TEST_ALL") == "1" else 15  # tries that me
 FIRST_BY = 150  # the first calls of a program are often such as may fail: one that matters comes by then,
 LEAST = 60  # and others after a row of such
 SECRET = "what nobody inside may read"
-COMMAND = "echo \"$(cat hidden 2>/dev/null)|$(curl -sS -m 20 --noproxy '*' http://127.0.0.1:{} 2>/dev/null)|$?|$(curl -sS -m 20 --noproxy '*' http://127.0.0.1:{} 2>/dev/null)|$?\""
+COMMAND = "echo \"$(cat hidden 2>/dev/null)|$(curl -sS -m 20 --noproxy '*' http://{0}:{1} 2>/dev/null)|$?|$(curl -sS -m 20 --noproxy '*' http://{0}:{2} 2>/dev/null)|$?\""
 
 
 class Server:
     """Answers each connection with one word, and counts them."""
 
-    def __init__(self, word):
-        self.socket = socket.create_server(("127.0.0.1", 0))
+    def __init__(self, word, address="127.0.0.1"):
+        self.socket = socket.create_server((address, 0))
         self.port, self.word, self.seen = self.socket.getsockname()[1], word, 0
         threading.Thread(target=self.serve, daemon=True).start()
 
@@ -46,6 +49,50 @@ class Server:
                     one.sendall(f"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {len(self.word)}\r\n\r\n{self.word}".encode())
             except OSError:
                 pass
+
+
+PUBLIC = "203.0.113.7"
+
+
+def dns_answer(query, truncated):
+    end = query.index(b"\0", 12) + 5
+    known = [PUBLIC] if query[end - 3] == 1 and not truncated else []
+    answer = query[:2] + struct.pack(">HHHHH", 0x8380 if truncated else 0x8180, 1, len(known), 0, 0) + query[12:end]
+    return answer + b"".join(b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 60, 4) + socket.inet_aton(a) for a in known)
+
+
+def dns_by_tcp(listener):
+    while True:
+        try:
+            with listener.accept()[0] as one:
+                one.settimeout(30)
+                answer = dns_answer(one.recv(4096)[2:], False)
+                one.sendall(struct.pack(">H", len(answer)) + answer)
+        except (OSError, ValueError):
+            pass
+
+
+def dns_by_udp(s):
+    while True:
+        query, peer = s.recvfrom(4096)
+        s.sendto(dns_answer(query, True), peer)
+
+
+def own_network():
+    """Only root can have one, with a name server that answers by TCP alone."""
+    if os.getuid() != 0 or ctypes.CDLL(None).unshare(0x40000000 | 0x20000) != 0:
+        return False
+    for words in (["mount", "--make-rprivate", "/"], ["ip", "link", "set", "lo", "up"], ["ip", "addr", "add", PUBLIC + "/32", "dev", "lo"]):
+        subprocess.run(words, check=True)
+    conf = os.path.join(pf.SCRATCH, "services-resolv.conf")
+    with open(conf, "w", encoding="ascii") as text:
+        text.write("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
+    subprocess.run(["mount", "--bind", conf, os.path.realpath("/etc/resolv.conf")], check=True)
+    listener, datagrams = socket.create_server(("127.0.0.1", 53)), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    datagrams.bind(("127.0.0.1", 53))
+    for serve, by in ((dns_by_tcp, listener), (dns_by_udp, datagrams)):
+        threading.Thread(target=serve, args=(by,), daemon=True).start()
+    return True
 
 
 class Place:
@@ -67,11 +114,12 @@ class Place:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-def a_box(place, nth, allowed, denied):
+def a_box(place, nth, allowed, denied, host="127.0.0.1"):
     """(whether it went as if nothing had failed, what was wrong)"""
+    network = ["--reach", f"{host}:{allowed.port}"] if host == "127.0.0.1" else ["--allow", f"{host}:{allowed.port}", "--allow", PUBLIC + "/32"]
     before = denied.seen
-    done = pf.run([PROGRAM, "run", "--workspace", place.work, "--hide", "hidden", "--reach", f"127.0.0.1:{allowed.port}", "--", "sh", "-c",
-                   COMMAND.format(allowed.port, denied.port)], user=place.user, cwd=place.work, env=place.environment(nth), limit=120)
+    done = pf.run([PROGRAM, "run", "--workspace", place.work, "--hide", "hidden", *network, "--", "sh", "-c",
+                   COMMAND.format(host, allowed.port, denied.port)], user=place.user, cwd=place.work, env=place.environment(nth), limit=120)
     out = done.out.decode("utf-8", "replace")
     said = [line for line in done.err.decode("utf-8", "replace").splitlines() if line.startswith("pinfold: ")]
     fields = out.strip().split("|")
@@ -194,9 +242,13 @@ def main():
     pf.become_subreaper()
     tally = pf.Tally()
     user = pf.users()[-1]  # the same calls as root's
+    named = own_network()
     allowed, denied = Server("allowed"), Server("denied")
     place = Place(user)
     try:
+        if named and (not sys.argv[1:] or "names" in sys.argv[1:]):
+            far, shut = Server("allowed", PUBLIC), Server("denied", PUBLIC)
+            search("names", place, lambda nth: a_box(place, nth, far, shut, "many.test"), tally)
         for name, attempt in (("box", lambda nth: a_box(place, nth, allowed, denied)), ("mcp-http", lambda nth: a_server(place, nth))):
             if not sys.argv[1:] or name in sys.argv[1:]:
                 search(name, place, attempt, tally)

@@ -104,6 +104,8 @@ static void every_key_comes_back(void **state)
                                            "allow",
                                            "[2001:db8::1]:443",
                                            "allow",
+                                           "npm.",
+                                           "allow",
                                            "*",
                                            "deny",
                                            "10.0.0.0/8",

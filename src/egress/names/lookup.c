@@ -1,6 +1,7 @@
 /*
- * Resolves a name, once per connection, over UDP with the host's servers, from a new socket with a random port and id
- * (RFC 5452). The host's hosts file takes precedence; search domains are tried as in resolv.conf(5).
+ * Resolves a name, once per connection, with the host's servers: over UDP, from a new socket with a random port and id
+ * (RFC 5452), and over TCP what is truncated there. The host's hosts file takes precedence; search domains are tried as
+ * in resolv.conf(5).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -8,9 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/hash.h"
-#include "egress/conn.h"
+#include "egress/parts.h"
 
-enum { CACHE_MS = 30000 };
+enum { CACHE_MS = 30000, STREAM_MOST = 2 + 65535 };
 
 static struct cached *slot_of(const char *name)
 {
@@ -59,25 +60,38 @@ static void finish(struct lookup *l)
     resolved(c, found, n);
 }
 
-static int send_query(struct lookup *l)
+/* A new socket for the server at hand. TCP waits until it is connected. */
+static int reach_server(struct lookup *l, bool stream)
 {
-    uint8_t out[512];
     const struct egress_resolver *r = &world.ask->resolver;
     struct sockaddr_storage to;
     socklen_t n_to = sockaddr_of(&r->servers[l->server], r->ports[l->server], &to);
 
     source_close(&l->source);
-    int fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    pending_free(&l->answer);
+    l->stream = stream;
+    l->asked = false;
+    int fd = socket(to.ss_family, (stream ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    if (getrandom(&l->id, sizeof l->id, 0) != sizeof l->id || connect(fd, (struct sockaddr *)&to, n_to) < 0 ||
-        source_add(&l->source, SOURCE_LOOKUP, fd, EPOLLIN) < 0) {
+    if (getrandom(&l->id, sizeof l->id, 0) != sizeof l->id ||
+        (connect(fd, (struct sockaddr *)&to, n_to) < 0 && !(stream && errno == EINPROGRESS)) ||
+        source_add(&l->source, SOURCE_LOOKUP, fd, stream ? EPOLLOUT : EPOLLIN) < 0) {
         close(fd);
         return -EIO;
     }
-    size_t n = dns_query(l->id, l->name, l->type, out, sizeof out);
     l->deadline = world.now + r->timeout_s * 1000;
-    return n && send(fd, out, n, MSG_NOSIGNAL) == (ssize_t)n ? 0 : -EIO;
+    return 0;
+}
+
+static int send_query(struct lookup *l)
+{
+    uint8_t out[512];
+    int r = reach_server(l, false);
+    size_t n = dns_query(l->id, l->name, l->type, out, sizeof out);
+    if (r < 0)
+        return r;
+    return n && send(l->source.fd, out, n, MSG_NOSIGNAL) == (ssize_t)n ? 0 : -EIO;
 }
 
 /* The next query: the other type, the next search domain, or the end. */
@@ -94,6 +108,7 @@ static void advance(struct lookup *l, bool none)
     }
     l->attempt = 0;
     l->server = 0;
+    l->truncated = false;
     if (send_query(l) < 0)
         lookup_late(l);
 }
@@ -111,32 +126,85 @@ void lookup_late(struct lookup *l)
             return;
     }
     l->failed = true;
-    finish(l);
+    if (l->truncated) /* no server gives all of it, but those of the other type may be few */
+        advance(l, false);
+    else
+        finish(l);
+}
+
+static void lookup_heard(struct lookup *l, struct str in)
+{
+    int r = dns_answer_parse(in, l->id, l->name, l->type, l->found + l->n, (size_t)(MAX_ADDRESSES - l->n));
+    if (r == -EAGAIN && !l->stream)
+        return;
+    if (r == -EMSGSIZE && !l->stream) {
+        l->truncated = true;
+        if (reach_server(l, true) < 0)
+            lookup_late(l);
+        return;
+    }
+    if (r < 0 && r != -ENOENT) { /* by TCP nobody else answers, and nothing is truncated */
+        lookup_late(l);
+        return;
+    }
+    l->n = (uint8_t)(l->n + (r > 0 ? r : 0));
+    advance(l, r <= 0);
+}
+
+/* Connected, or not: sends the query after its length (RFC 7766 8). */
+static void stream_ask(struct lookup *l)
+{
+    uint8_t out[2 + 512];
+    int no = 0;
+    socklen_t n_no = sizeof no;
+    size_t n = dns_query(l->id, l->name, l->type, out + 2, sizeof out - 2);
+    out[0] = (uint8_t)(n >> 8);
+    out[1] = (uint8_t)n;
+    if (getsockopt(l->source.fd, SOL_SOCKET, SO_ERROR, &no, &n_no) < 0 || no || !n) {
+        lookup_late(l);
+        return;
+    }
+    ssize_t m = send(l->source.fd, out, n + 2, MSG_NOSIGNAL);
+    if (m < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    l->asked = true;
+    if (m != (ssize_t)(n + 2) || !source_arm(&l->source, EPOLLIN))
+        lookup_late(l);
+}
+
+/* More of the answer, which its length precedes. */
+static void stream_hear(struct lookup *l)
+{
+    ssize_t n = recv(l->source.fd, world.buffer, SCARCE_READ, 0);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0 || l->answer.n + (size_t)n > STREAM_MOST || !pending_keep(&l->answer, world.buffer, (size_t)n)) {
+        lookup_late(l);
+        return;
+    }
+    const uint8_t *p = (const uint8_t *)l->answer.p;
+    size_t want = l->answer.n < 2 ? 0 : (size_t)p[0] << 8 | p[1];
+    if (l->answer.n >= 2 && l->answer.n >= 2 + want)
+        lookup_heard(l, (struct str){l->answer.p + 2, want});
 }
 
 void lookup_ready(struct lookup *l)
 {
-    uint8_t in[4096];
+    char in[4096];
     if (!l->conn)
         return;
+    if (l->stream) {
+        if (l->asked)
+            stream_hear(l);
+        else
+            stream_ask(l);
+        return;
+    }
     ssize_t n = recv(l->source.fd, in, sizeof in, 0);
-    if (n < 0) {
-        if (errno != EAGAIN && errno != EINTR)
-            lookup_late(l);
-        return;
-    }
-    int r = dns_answer_parse((struct str){(char *)in, (size_t)n}, l->id, l->name, l->type, l->found + l->n,
-                             (size_t)(MAX_ADDRESSES - l->n));
-    if (r == -EAGAIN)
-        return;
-    if (r > 0)
-        l->n = (uint8_t)(l->n + r);
-    if (r == -EIO || r == -EBADMSG) {
+    if (n >= 0)
+        lookup_heard(l, (struct str){in, (size_t)n});
+    else if (errno != EAGAIN && errno != EINTR)
         lookup_late(l);
-        return;
-    }
-    l->failed = r == -EMSGSIZE;
-    advance(l, r <= 0);
 }
 
 static void begin(struct conn *c, const char *name, resolved_fn *resolved, bool alone)
@@ -202,6 +270,7 @@ void lookup_bury(void)
 void lookup_cancel(struct lookup *l)
 {
     source_close(&l->source);
+    pending_free(&l->answer);
     if (l->before)
         l->before->next = l->next;
     else

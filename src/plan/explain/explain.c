@@ -193,10 +193,10 @@ static void show_git(const struct plan *p, struct buf *out)
 static void show_limits(const struct plan *p, struct buf *out)
 {
     struct named_limit all[N_LIMITS];
-    limits_of(p->policy, all);
+    limits_of(p, all);
     bool any = false;
     for (int i = 0; i < N_LIMITS; i++) {
-        if (all[i].limit->value == LIMIT_NONE)
+        if (all[i].limit.value == LIMIT_NONE)
             continue;
         if (!any)
             buf_text(out, "\nLimits\n");
@@ -204,8 +204,12 @@ static void show_limits(const struct plan *p, struct buf *out)
         char origin[512];
         auto_buf struct buf value = BUF(64);
         put_limit(&value, &all[i]);
-        policy_origin(p->policy, all[i].limit->origin, origin, sizeof origin);
-        put_row(out, all[i].name, buf_cstr(&value), all[i].limit->asked ? "" : "default", origin);
+        policy_origin(p->policy, all[i].limit.origin, origin, sizeof origin);
+        put_row(out, all[i].name, buf_cstr(&value),
+                all[i].less          ? "as the hard limit here allows (ulimit -Hn)"
+                : all[i].limit.asked ? ""
+                                     : "default",
+                origin);
     }
 }
 

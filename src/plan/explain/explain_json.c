@@ -123,23 +123,23 @@ static void put_git(struct json *j, const struct policy *p)
 static void put_limits(struct json *j, const struct plan *p)
 {
     struct named_limit all[N_LIMITS];
-    limits_of(p->policy, all);
+    limits_of(p, all);
     json_object(j, "limits");
     for (int i = 0; i < N_LIMITS; i++) {
-        if (all[i].limit->value == LIMIT_NONE)
+        if (all[i].limit.value == LIMIT_NONE)
             continue;
         auto_buf struct buf said = BUF(64);
         put_limit(&said, &all[i]);
         json_object(j, all[i].name);
-        json_uint(j, "value", all[i].limit->value);
+        json_uint(j, "value", all[i].limit.value);
         json_text(j, "unit",
                   all[i].unit == UNIT_BYTES  ? "bytes"
                   : all[i].unit == UNIT_MS   ? "ms"
                   : all[i].unit == UNIT_CPUS ? "thousandths"
                                              : "count");
         json_text(j, "said", buf_cstr(&said));
-        json_bool(j, "asked", all[i].limit->asked);
-        put_origin(j, p->policy, all[i].limit->origin);
+        json_bool(j, "asked", all[i].limit.asked);
+        put_origin(j, p->policy, all[i].limit.origin);
         json_object_end(j);
     }
     json_object_end(j);

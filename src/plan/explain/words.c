@@ -174,21 +174,32 @@ bool place_is_telling(const struct plan_place *p)
     return p->kind != PLACE_ROOT && p->kind != PLACE_DIR && p->kind != PLACE_FILE && p->kind != PLACE_LINK;
 }
 
-void limits_of(const struct policy *p, struct named_limit ret[N_LIMITS])
+/* As runtime/steps.c does it. What a container or a machine allows is not known here. */
+static struct limit files_got(const struct plan *p)
 {
-    const struct limits *l = &p->limits;
+    struct limit l = p->policy->limits.open_files;
+    const uint64_t most = p->most_files - p->most_files / 8;
+    if (most && l.value > most && !p->facts->container && !p->facts->machine && !p->facts->unsandboxed)
+        l.value = most;
+    return l;
+}
+
+void limits_of(const struct plan *p, struct named_limit ret[N_LIMITS])
+{
+    const struct limits *l = &p->policy->limits;
     const struct named_limit all[] = {
-        {"memory", &l->memory, UNIT_BYTES},       {"cpus", &l->cpus, UNIT_CPUS},
-        {"processes", &l->processes, UNIT_COUNT}, {"disk", &l->disk, UNIT_BYTES},
-        {"timeout", &l->timeout, UNIT_MS},        {"grace", &l->grace, UNIT_MS},
-        {"output", &l->output, UNIT_BYTES},       {"open_files", &l->open_files, UNIT_COUNT}};
+        {"memory", l->memory, UNIT_BYTES},       {"cpus", l->cpus, UNIT_CPUS},
+        {"processes", l->processes, UNIT_COUNT}, {"disk", l->disk, UNIT_BYTES},
+        {"timeout", l->timeout, UNIT_MS},        {"grace", l->grace, UNIT_MS},
+        {"output", l->output, UNIT_BYTES},       {"open_files", files_got(p), UNIT_COUNT}};
     _Static_assert(sizeof all / sizeof *all == N_LIMITS, "each limit of policy/policy.h has its name here");
     memcpy(ret, all, sizeof all);
+    ret[N_LIMITS - 1].less = ret[N_LIMITS - 1].limit.value != l->open_files.value;
 }
 
 void put_limit(struct buf *out, const struct named_limit *l)
 {
-    uint64_t v = l->limit->value;
+    uint64_t v = l->limit.value;
     static const char units[] = "KMGT";
     unsigned unit = 0;
     switch (l->unit) {

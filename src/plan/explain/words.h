@@ -23,10 +23,11 @@ extern const struct named_bit filter_names[];
 
 struct named_limit {
     const char *name;
-    const struct limit *limit;
+    struct limit limit; /* as the box gets it */
     enum { UNIT_BYTES, UNIT_CPUS, UNIT_COUNT, UNIT_MS } unit;
+    bool less; /* than the policy says: the caller's own is lower */
 };
-void limits_of(const struct policy *p, struct named_limit ret[N_LIMITS]);
+void limits_of(const struct plan *p, struct named_limit ret[N_LIMITS]);
 /* "512M", "0.5", "90s": as in the policy. */
 void put_limit(struct buf *out, const struct named_limit *l);
 

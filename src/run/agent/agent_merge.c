@@ -128,17 +128,73 @@ static int check_shown(struct starting *s, const char *const *takes, struct err 
     return r;
 }
 
-/* The list for people: without the sums. */
-static void put_list(struct str list, struct buf *to)
+/* ---- the list for people ---- */
+
+/* How many files of a directory that the agent itself fills are "new", "changed" and "removed". */
+struct installed {
+    const char *directory;
+    size_t n[3];
+};
+enum { INSTALLED_MAX = 16 };
+static const char *const installed_words[3] = {"new", "changed", "removed"};
+
+static size_t installed_begin(const struct agent *a, struct installed all[INSTALLED_MAX])
 {
+    size_t n = 0;
+    for (size_t i = 0; i < a->start.n_layers; i++) {
+        const char **one = a->start.layers[i].installs;
+        for (; one && *one && n < INSTALLED_MAX; one++)
+            all[n++] = (struct installed){.directory = *one};
+    }
+    return n;
+}
+
+static bool is_installed(struct installed *all, size_t n, struct str name, struct str what)
+{
+    size_t kind = 3;
+    while (kind-- && !str_is(what, installed_words[kind]))
+        ;
+    for (size_t i = 0; i < n; i++) {
+        if (!str_starts(name, str_of(all[i].directory)))
+            continue;
+        all[i].n[kind < 3 ? kind : 1]++; /* of JSON the list has the keys */
+        return true;
+    }
+    return false;
+}
+
+static void put_installed(const struct starting *s, const struct installed *i, struct buf *to)
+{
+    size_t said = 0;
+    for (size_t k = 0; k < 3; k++) {
+        if (!i->n[k])
+            continue;
+        if (!said)
+            buf_printf(to, "%s\t", i->directory);
+        buf_printf(to, "%s%zu %s", said ? ", " : "", i->n[k], installed_words[k]);
+        said++;
+    }
+    if (said)
+        buf_printf(to, " (%s itself installs files there; all are below %s)\n", s->agent.title, s->layer);
+}
+
+/* Without the sums, and with one line for what the agent itself installs. A file there can still be named. */
+static void put_list(const struct starting *s, struct str list, struct buf *to)
+{
+    struct installed all[INSTALLED_MAX];
+    const size_t n = installed_begin(&s->agent, all);
     while (list.n) {
         struct str rest = str_until(&list, '\n');
-        const struct str name = str_until(&rest, '\t');
+        const struct str name = str_until(&rest, '\t'), what = str_until(&rest, '\t');
+        if (is_installed(all, n, name, what))
+            continue;
         buf_str(to, name);
         buf_char(to, '\t');
-        buf_str(to, str_until(&rest, '\t'));
+        buf_str(to, what);
         buf_char(to, '\n');
     }
+    for (size_t i = 0; i < n; i++)
+        put_installed(s, &all[i], to);
 }
 
 int agent_start_merge(const char *name, const char *const *takes, char **ret, struct pinfold_error *error)
@@ -171,7 +227,7 @@ int agent_start_merge(const char *name, const char *const *takes, char **ret, st
     if (r == 0 && !none && !takes)
         r = agent_layers_do(&s->layers, AGENT_CHANGES, NULL, &list, &e);
     if (r == 0 && !none && !takes) {
-        put_list(buf_view(&list), &out);
+        put_list(s, buf_view(&list), &out);
         keep_shown(s, buf_view(&list));
     }
     if (r == 0 && !takes && !out.n)

@@ -82,6 +82,9 @@ static int add_live_rule(struct live *l, struct str text, const struct host_rule
 
 int rules_parse(struct str text, enum rule_verb verb, struct host_rule **ret, size_t *ret_n, struct err *e)
 {
+    *ret = NULL;
+    if (host_set_bare(text))
+        return host_set_meant(host_set_bare(text), e);
     *ret_n = host_rule_count(text);
     *ret = calloc(*ret_n + 1, sizeof **ret);
     return *ret ? host_rules_parse(text, verb, 0, *ret, e)
