@@ -47,6 +47,8 @@ int own_dirs_allowed(const char *path)
 static void take_own_group(const char *path)
 {
     struct stat st;
+    if (lstat(path, &st) < 0 || (st.st_gid == getegid() && !(st.st_mode & S_ISGID)))
+        return;
     auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid())
         return;
