@@ -103,19 +103,20 @@ def reads(p):
 
 
 def by_ways(p):
-    """Ways to a name by which a box would hide from the monitor what it is refused. Without the monitor nobody is told of them."""
+    """Ways to a name by which a box would hide from the monitor what it is refused. Without the monitor nobody is told of them. Links into
+    /proc stand in the box's own /tmp: in the workspace they are refused."""
     other, home, ssh, beside = p.other, p.home, ".ssh", "read-only /"
     return {
         "a write through the root in /proc": ([], ["sh", "-c", f"echo x > /proc/self/root{other}/new"], ("file", "create", "/other/new", beside), "any"),
         "mkdir through the root in /proc": ([], ["sh", "-c", f"mkdir /proc/self/root{other}/made 2>/dev/null"], ("file", "create", "/other/made", beside), "any"),
-        "a write through a link into /proc": ([], ["sh", "-c", f"ln -s /proc/self/root{other}/new l; echo x 2>/dev/null > l"], ("file", "create", "/other/new", beside), "any"),
+        "a write through a link into /proc": ([], ["sh", "-c", f"ln -s /proc/self/root{other}/new /tmp/l; echo x 2>/dev/null > /tmp/l"], ("file", "create", "/other/new", beside), "any"),
         "through /proc and up": ([], ["sh", "-c", f"cat /proc/..{home}/.ssh/id_rsa 2>/dev/null"], ("file", "read", "/.ssh/id_rsa", ssh), "any"),
         "through the root in /proc": ([], ["sh", "-c", f"cat /proc/self/root{home}/.ssh/id_rsa 2>/dev/null"], ("file", "read", "/.ssh/id_rsa", ssh), "any"),
         "through another's root in /proc": ([], ["sh", "-c", f"cat /proc/$$/root{home}/.ssh/id_rsa 2>/dev/null; false"], ("file", "read", "/.ssh/id_rsa", ssh), "any"),
         "from a directory of /proc": ([], ["sh", "-c", f"cd /proc/self && cat root{home}/.ssh/id_rsa 2>/dev/null"], ("file", "read", "/.ssh/id_rsa", ssh), "any"),
         "through a descriptor": ([], ["sh", "-c", f"exec 3</; cat /dev/fd/3{home}/.ssh/id_rsa 2>/dev/null"], ("file", "read", "/.ssh/id_rsa", ssh), "any"),
-        "through a link to the root in /proc": ([], ["sh", "-c", f"ln -s /proc/self/root l; cat l{home}/.ssh/id_rsa 2>/dev/null"], ("file", "read", "/.ssh/id_rsa", ssh), "any"),
-        "through links into /proc": ([], ["sh", "-c", f"ln -s /proc/self/root{home}/.ssh/id_rsa l; ln -s l m; cat m 2>/dev/null"], ("file", "read", "/.ssh/id_rsa", ssh), "any"),
+        "through a link to the root in /proc": ([], ["sh", "-c", f"ln -s /proc/self/root /tmp/l; cat /tmp/l{home}/.ssh/id_rsa 2>/dev/null"], ("file", "read", "/.ssh/id_rsa", ssh), "any"),
+        "through links into /proc": ([], ["sh", "-c", f"ln -s /proc/self/root{home}/.ssh/id_rsa /tmp/l; ln -s l /tmp/m; cat /tmp/m 2>/dev/null"], ("file", "read", "/.ssh/id_rsa", ssh), "any"),
         "cd through /proc": ([], ["sh", "-c", f"cd /proc/self/root{home}/.ssh 2>/dev/null"], ("file", "read", "/.ssh", ssh), "any"),
         "a hidden program through /proc": (["--hide", other], ["sh", "-c", f"/proc/self/root{other}/tool 2>/dev/null"], ("file", "exec", "/other/tool", "other"), "any"),
     }
