@@ -2,11 +2,13 @@
  * What a search of the agent's own (ripgrep, on the host) would read in a directory: it goes through everything below, so that a
  * hidden file there is read without anybody having named it. What git ignores it leaves out, unless it was told which names to read.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/str.h"
 #include "hook/hook.h"
 #include "match/glob.h"
@@ -22,6 +24,17 @@ static bool is_there(const char *directory, const char *name, char ret[PATH_MAX 
 {
     snprintf(ret, PATH_MAX + 16, "%s/%s", directory, name);
     return lstat(ret, st) == 0;
+}
+
+/* A box may exchange the file for a link, or for a FIFO, on which nobody may wait. NULL if it is not a regular file. */
+static FILE *open_plain(const char *path)
+{
+    struct stat st;
+    auto_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+    FILE *f = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? fdopen(fd, "re") : NULL;
+    if (f)
+        fd = -1;
+    return f;
 }
 
 static bool is_ascii(const char *text)
@@ -70,7 +83,8 @@ static bool git_ignores(const char *project, const char *path)
     if (strchr(name, '/') || !is_there(project, ".git", file, &st) || is_there(project, ".ignore", file, &st) ||
         is_there(project, ".rgignore", file, &st))
         return false;
-    FILE *f = is_there(project, ".gitignore", file, &st) && S_ISREG(st.st_mode) ? fopen(file, "re") : NULL;
+    snprintf(file, sizeof file, "%s/.gitignore", project);
+    FILE *f = open_plain(file);
     while (f && fgets(line, sizeof line, f)) {
         if (!strchr(line, '\n') && !feof(f)) { /* longer than a name: where it ends is not known here */
             ignored = false;
