@@ -64,10 +64,9 @@ struct agent_layer {
     const char *variable;     /* names the directory; set in the box */
     struct agent_kept *files; /* copied: what the box changes stays in the layer */
     size_t n_files;
-    const char **shared; /* the host's own, writable: sessions, histories; a "/" at the end: a directory */
-    const char **apart;  /* directories in shared ones that stay in the layer */
-    const char *
-        *installs; /* copied directories ("a/b/") that the agent itself fills: a list says how much is new there */
+    const char **shared;   /* the host's own, writable: sessions, histories; a "/" at the end: a directory */
+    const char **apart;    /* directories in shared ones that stay in the layer */
+    const char **installs; /* copied directories ("a/b/") that the agent itself fills; merge counts what is new there */
     struct agent_naming *project; /* or NULL */
     const char *sessions;         /* kept for all projects in one place: how those of this one are carried; or NULL */
 };

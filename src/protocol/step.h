@@ -157,6 +157,13 @@ struct plan_image {
 
 /* Checks magic, bounds, kinds and terminated strings of an image from another process; 0 or -EBADMSG. */
 int plan_image_check(const void *bytes, size_t n);
+/* How many open files a command gets of the `value` that the plan says: fewer than pinfold itself can have (sys/send.c), which is `most`;
+   0: that is not known. */
+static inline uint64_t step_open_files(uint64_t value, uint64_t most)
+{
+    return most && value > most - most / 8 ? most - most / 8 : value;
+}
+
 static inline const struct step *plan_steps(const struct plan_image *p)
 {
     return (const void *)((const char *)p + p->steps_at);

@@ -627,9 +627,8 @@ int steps_catch(struct runner *r)
 static int step_rlimit(const struct runner *r, const struct step *s)
 {
     uint64_t value = s->b == UINT32_MAX ? UINT64_MAX : (uint64_t)s->b * s->mode;
-    /* Less than pinfold itself can have: sys/send.c. */
-    if (s->a == RLIMIT_NOFILE && r->most_files && value > r->most_files - r->most_files / 8)
-        value = r->most_files - r->most_files / 8;
+    if (s->a == RLIMIT_NOFILE)
+        value = step_open_files(value, r->most_files);
     struct sys_rlimit limit = {value, value}, old;
     int e = sys_prlimit((int)s->a, &limit, NULL);
     if (e != -EPERM)

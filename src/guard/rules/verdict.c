@@ -224,7 +224,7 @@ int verdict_proc_link(struct guard *g, const struct place *p, const char *text)
 {
     return p->plain && g->rules.mode != GUARD_OFF && rules_of_host(&g->rules, place_path(p)) &&
                    path_into_process(str_of(text))
-               ? deny(g, DENIAL_LINK, NULL, place_path(p), "a link to where a process is or what it has open")
+               ? deny(g, DENIAL_LINK, NULL, place_path(p), "a link into a process's directories or open files")
                : 0;
 }
 

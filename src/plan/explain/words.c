@@ -174,13 +174,12 @@ bool place_is_telling(const struct plan_place *p)
     return p->kind != PLACE_ROOT && p->kind != PLACE_DIR && p->kind != PLACE_FILE && p->kind != PLACE_LINK;
 }
 
-/* As runtime/steps.c does it. What a container or a machine allows is not known here. */
+/* What a container or a machine allows is not known here. */
 static struct limit files_got(const struct plan *p)
 {
     struct limit l = p->policy->limits.open_files;
-    const uint64_t most = p->most_files - p->most_files / 8;
-    if (most && l.value > most && !p->facts->container && !p->facts->machine && !p->facts->unsandboxed)
-        l.value = most;
+    if (!p->facts->container && !p->facts->machine && !p->facts->unsandboxed)
+        l.value = step_open_files(l.value, p->most_files);
     return l;
 }
 
