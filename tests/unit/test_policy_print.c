@@ -258,9 +258,10 @@ static void equality_sees_each_difference(void **state)
         assert_int_equal(policy_canonical(p[i], &said[i]), 0);
     }
     for (size_t i = 0; i <= N; i++) {
-        for (size_t k = 0; k <= N; k++) {
+        for (size_t k = i; k <= N; k++) { /* each pair once, in one order or the other */
+            const size_t first = (i + k) % 2 ? i : k, other = first == i ? k : i;
             /* pids 4096 asks for what is the default: the same text, although asked for. */
-            if (policy_equal(p[i], p[k]) != (i == k) ||
+            if (policy_equal(p[first], p[other]) != (i == k) ||
                 (!str_eq(buf_view(&said[i]), buf_view(&said[k])) != (i != k) && i != 5 && k != 5))
                 fail_msg("--%s %s and --%s %s", changes[i][0], changes[i][1], changes[k][0], changes[k][1]);
         }
