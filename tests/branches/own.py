@@ -322,13 +322,13 @@ def ends(s, _hand):
 def checkers(s, top):
     """The processes, with their parents', that judge commits of this project, or wait for one."""
     found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
+    for pid in pf.of_this_suite():
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
                 words = file.read().split(b"\0")
             if len(words) > 3 and words[1:4] == [b"--check", os.path.basename(top).encode(), top.encode()] and os.stat(f"/proc/{pid}").st_uid == s.user.uid:
                 with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-                    found.append((int(pid), int(file.read().rsplit(")", 1)[1].split()[1])))
+                    found.append((pid, int(file.read().rsplit(")", 1)[1].split()[1])))
         except OSError:
             continue
     return [one for one in found if one[1] not in [pid for pid, _parent in found]]  # not what is about to become a git

@@ -100,7 +100,7 @@ def judged(s, hand):
              r"\(fix: merged\).*shown\[s *\nremote: *x\].*shown\[[0-9a-f]{40}\]")]
     done = push(s, top, "git rev-parse HEAD")
     start = done.out.decode().strip()
-    for row, why in rows if whole(s) else rows[::3]:
+    for row, why in rows:
         done = push(s, top, f"git checkout -qf feature/one && git reset -q --hard {start} && git branch -qD side root 2>/dev/null; git replace -d $(git replace -l) >/dev/null 2>&1; {row}")
         assert done.status != 0 and re.search(why, done.text(), re.S) and not re.search("WROTE|A CLOSED PIPE", done.text()) and refs(s, top) == before, (row, done.said())
     prepare = "cat >/tmp/hand.py <<'E'\n" + hand + "E\n"
@@ -197,10 +197,10 @@ def told(s, _hand):
 def servers_of(s, top):
     """The processes that answer a push just now."""
     found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
+    for pid in pf.of_this_suite():
         try:
             if any(os.readlink(f"/proc/{pid}/fd/{n}").endswith("/stage") and s.shelf(top) in os.readlink(f"/proc/{pid}/fd/{n}") for n in os.listdir(f"/proc/{pid}/fd")):
-                found.append(int(pid))
+                found.append(pid)
         except OSError:
             continue
     return found
@@ -208,7 +208,7 @@ def servers_of(s, top):
 
 def carries_out(s):
     """Whether git is taking a push."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
+    for pid in pf.of_this_suite():
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
                 words = file.read().split(b"\0")
@@ -231,7 +231,7 @@ def wait_for(what, limit=180):
 def hooks_at_work(s, top):
     """How many hooks of this project, whatever else the machine does."""
     found = 0
-    for pid in filter(str.isdigit, os.listdir("/proc")):
+    for pid in pf.of_this_suite():
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
                 found += file.read().startswith(b"/bin/sh\0/run/repo-hooks/pre-commit\0") and os.stat(f"/proc/{pid}").st_uid == s.user.uid and os.readlink(f"/proc/{pid}/cwd").endswith("/" + os.path.basename(top))
@@ -337,7 +337,7 @@ def kinds(s, _hand):
     s.git(origin, "worktree", "add", "-q", "-b", "of-worktree", linked)
     s.git(s.path, "init", "-q", "-b", "main", "--object-format=sha256", sha256)
     s.git(sha256, "commit", "-q", "--allow-empty", "-m", "first")
-    for top, into in ((shallow, shallow), (linked, origin), (sha256, sha256))[0 if whole(s) else 2:]:
+    for top, into in ((shallow, shallow), (linked, origin), (sha256, sha256)):
         hooks = os.path.join(into, ".git/hooks")
         s.write(hooks, "pre-commit", PRE_COMMIT.replace("$REAL", top), 0o755)
         s.write(top, ".pinfold/policy.yaml", "version: 1\ngit: {verify: required}\n")

@@ -2,7 +2,8 @@
 
 The same refusal is told in the events with and without --monitor, in lines on standard error, by `pinfold why`, by MCP in its text, result and log, and
 in a session. There it is something else that allows it: an argument of the tool, about which the person is asked, an option of the server, or of
-`pinfold session start`. Each option is also tried in these ways, once per user.
+`pinfold session start`. Each option is also tried in these ways, once. Where there are two users, MCP and sessions are asked as the ordinary one: whoever
+asks, they offer what the events say.
 """
 import json
 import os
@@ -252,7 +253,7 @@ def of_row(place, row, results, readers):
         offers.text("standard error", line, True)
     place.undo()
     ask_why(place, options, results["--monitor"]["denials"], offers)
-    if not options:
+    if readers and not options:
         readers.ask(command, offers)
         place.undo()
     return offers
