@@ -104,8 +104,8 @@ def judged(s, hand):
         done = push(s, top, f"git checkout -qf feature/one && git reset -q --hard {start} && git branch -qD side root 2>/dev/null; git replace -d $(git replace -l) >/dev/null 2>&1; {row}")
         assert done.status != 0 and re.search(why, done.text(), re.S) and not re.search("WROTE|A CLOSED PIPE", done.text()) and refs(s, top) == before, (row, done.said())
     prepare = "cat >/tmp/hand.py <<'E'\n" + hand + "E\n"
-    done = s.inside(top, "feature/one", prepare + COMMIT.format(f"git checkout -qf feature/one && git reset -q --hard {start} && c x FORBIDDEN 'fix: x' && python3 /tmp/hand.py {start} $(git rev-parse HEAD) refs/heads/feature/one; "
-                                                                f"python3 /tmp/hand.py {'0' * 40} $(git rev-parse HEAD) refs/heads/by-hand; python3 /tmp/hand.py {'0' * 40} {start} refs/heads/../../info/grafts; git reset -q --hard {start} && c x fine 'fix: x' && python3 /tmp/hand.py {start} $(git rev-parse HEAD) refs/heads/feature/one"))
+    done = s.inside(top, "feature/one", prepare + COMMIT.format(f"git checkout -qf feature/one && git reset -q --hard {start} && c x FORBIDDEN 'fix: x' && python3 -IS /tmp/hand.py {start} $(git rev-parse HEAD) refs/heads/feature/one; "
+                                                                f"python3 -IS /tmp/hand.py {'0' * 40} $(git rev-parse HEAD) refs/heads/by-hand; python3 -IS /tmp/hand.py {'0' * 40} {start} refs/heads/../../info/grafts; git reset -q --hard {start} && c x fine 'fix: x' && python3 -IS /tmp/hand.py {start} $(git rev-parse HEAD) refs/heads/feature/one"))
     said = done.out.decode().split("unpack ok")
     assert len(said) == 5 and "ng refs/heads/feature/one the hook pre-commit failed" in said[1] and "ng refs/heads/by-hand the hook" in said[2] and "git does not allow '..'" in said[3] and "ok refs/heads/feature/one" in said[4], done.said()
     assert s.git(top, "log", "-1", "--format=%s", "feature/one") == "fix: x" and left(s, top) == ["hooks"]
@@ -278,8 +278,6 @@ def meanwhile(s, _hand):
 
     killed = {"hooks"}
     for n, (step, content) in enumerate(((lambda: kept("stage/commands"), "hold"), (lambda: kept("stage/list"), "hold"), (holding, "hold"), (lambda: carries_out(s), "fine"))):
-        if n < 2 and not whole(s):
-            continue
         before = refs(s, top)
         thread, done = pushing(f"c x '{content} {n}' 'fix: killed {n}' && git push host HEAD")
         # git takes a push in a few milliseconds: one that nobody saw has landed.
