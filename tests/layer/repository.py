@@ -634,7 +634,10 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
     def attack(name, objects, tip, said, lands=False, **more):
         layer = kit.Layer(kit.fresh(os.path.join(c.SCRATCH, "attack")))
         layer.work = os.path.realpath(layer.work)
-        fill(layer.work, files=3)
+        if not os.path.isdir(victim := os.path.join(c.SCRATCH, "victim")):  # made once: git takes as long for it as a box to start
+            os.makedirs(victim)
+            fill(victim, files=3)
+        kit.copy_tree(victim + "/.", layer.work)
         before, had = refs(layer), kit.tree(os.path.join(layer.work, ".git"), times=False)
         plant(layer, objects(layer) if callable(objects) else objects, tip(layer) if callable(tip) else tip, **more)
         layer.pinfold("diff")
