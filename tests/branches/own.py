@@ -26,7 +26,7 @@ for row in rows:
     done = run(row)
     after = heads()
     seen.append([row, done.returncode, after == before, (done.stdout + done.stderr).decode("utf-8", "replace"), "" if after == before else before + "---\n" + after])
-    run("rm -f .git/refs/heads/*.lock .git/packed-refs.lock .git/packed-refs.new .git/shallow .git/objects/info/alternates; git replace -d $(git replace -l); git checkout -qf main")
+    run("rm -f .git/refs/heads/*.lock .git/packed-refs.lock .git/packed-refs.new .git/shallow .git/objects/info/alternates; set -- .git/refs/replace/*; [ ! -e \"$1\" ] || git replace -d $(git replace -l); git checkout -qf main")
     if "fake" in row:  # for the next row the objects are what their names say
         run("chmod -R u+w .git/objects; rm -rf .git/objects/??; cp -a /tmp/objects/. .git/objects")
 json.dump(seen, sys.stdout)
