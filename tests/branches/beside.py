@@ -30,7 +30,7 @@ def served_when_told(s, _hand):
     """Whoever says that a branch has begun says so when its remote can be reached, although another begins to serve it."""
     top = s.checkout("begun")
     s.good(top, "start", "--branch", "feature/one")
-    servers = [int(pid) for pid in filter(str.isdigit, os.listdir("/proc")) if serves(s, top, pid)]
+    servers = [pid for pid in pf.of_this_suite() if serves(s, top, pid)]
     assert len(servers) == 1, servers
     os.kill(servers[0], 9)
     verify.wait_for(lambda: not os.path.exists(f"/proc/{servers[0]}"))

@@ -22,11 +22,11 @@ def strike_program():
 def programs(s):
     """Processes of this user's home that are pinfold, and so would outlive a box."""
     found = set()
-    for pid in filter(str.isdigit, os.listdir("/proc")):
+    for pid in pf.of_this_suite():
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:
                 if f"HOME={s.home}".encode() in file.read().split(b"\0") and os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "pinfold":
-                    found.add(int(pid))
+                    found.add(pid)
         except OSError:
             continue
     return found

@@ -26,19 +26,20 @@ for row in rows:
     done = run(row)
     after = heads()
     seen.append([row, done.returncode, after == before, (done.stdout + done.stderr).decode("utf-8", "replace"), "" if after == before else before + "---\n" + after])
-    run("rm -f .git/refs/heads/*.lock .git/packed-refs.lock .git/packed-refs.new .git/shallow .git/objects/info/alternates; git replace -d $(git replace -l); git checkout -qf main")
+    run("rm -f .git/refs/heads/*.lock .git/packed-refs.lock .git/packed-refs.new .git/shallow .git/objects/info/alternates; set -- .git/refs/replace/*; [ ! -e \"$1\" ] || git replace -d $(git replace -l); git checkout -qf main")
     if "fake" in row:  # for the next row the objects are what their names say
         run("chmod -R u+w .git/objects; rm -rf .git/objects/??; cp -a /tmp/objects/. .git/objects")
 json.dump(seen, sys.stdout)
 """
 HELP = r"""
-import ctypes, mmap, os, socket, sys
+import os, sys
 top, words = os.getcwd(), sys.argv[1:]
 main, lock = ".git/refs/heads/main", ".git/refs/heads/main.lock"
 def put(name, text):
     with open(name, "w") as file:
         file.write(text)
 if words[0] == "kept":  # a descriptor, a mapping and another name of the lock file stay behind
+    import mmap
     put(lock, words[1] + "\n")
     os.link(lock, "kept")
     fd = os.open(lock, os.O_RDWR)
@@ -49,11 +50,13 @@ if words[0] == "kept":  # a descriptor, a mapping and another name of the lock f
     put("kept", words[2] + "\n")
     os.unlink("kept")
 elif words[0] == "exchange":
+    import ctypes
     put("x.lock", words[1] + "\n")
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.renameat2(-100, b"x.lock", -100, main.encode(), 2):
         sys.exit(os.strerror(ctypes.get_errno()))
 elif words[0] == "socket":
+    import socket
     socket.socket(socket.AF_UNIX).bind(words[1])
 elif words[0] == "lock":  # what a library does
     put(lock, words[1] + "\n")
@@ -120,17 +123,17 @@ echo $BAD >x; ln x .git/refs/heads/new
 echo $BAD >x; ln -f x .git/refs/heads/main
 ln .git/refs/heads/main kept && echo $BAD >kept
 mkfifo .git/refs/heads/new
-python3 /tmp/help.py socket .git/refs/heads/new
-python3 /tmp/help.py lock $BAD
-python3 /tmp/help.py lock $BAD .git/refs/heads/MAIN
-python3 /tmp/help.py lock $BAD .git/worktrees/../refs/heads/main
-python3 /tmp/help.py lock $CHAIN
-python3 /tmp/help.py lock 'ref: refs/heads/other'
-python3 /tmp/help.py lock 'ref: refs/remotes/origin/x' .git/refs/heads/new
-python3 /tmp/help.py lock "$GOOD $BAD"
-python3 /tmp/help.py lock ''
-python3 /tmp/help.py exchange $BAD
-python3 /tmp/help.py swap $GOOD $BAD & python3 /tmp/help.py lock $BAD; wait; [ "$(cat .git/refs/heads/main)" != $GOOD ] || { rm -f .git/refs/heads/main.lock; git update-ref refs/heads/main $MAIN; }
+python3 -IS /tmp/help.py socket .git/refs/heads/new
+python3 -IS /tmp/help.py lock $BAD
+python3 -IS /tmp/help.py lock $BAD .git/refs/heads/MAIN
+python3 -IS /tmp/help.py lock $BAD .git/worktrees/../refs/heads/main
+python3 -IS /tmp/help.py lock $CHAIN
+python3 -IS /tmp/help.py lock 'ref: refs/heads/other'
+python3 -IS /tmp/help.py lock 'ref: refs/remotes/origin/x' .git/refs/heads/new
+python3 -IS /tmp/help.py lock "$GOOD $BAD"
+python3 -IS /tmp/help.py lock ''
+python3 -IS /tmp/help.py exchange $BAD
+python3 -IS /tmp/help.py swap $GOOD $BAD & python3 -IS /tmp/help.py lock $BAD; wait; [ "$(cat .git/refs/heads/main)" != $GOOD ] || { rm -f .git/refs/heads/main.lock; git update-ref refs/heads/main $MAIN; }
 git symbolic-ref refs/heads/main refs/heads/other
 git symbolic-ref refs/heads/new refs/remotes/origin/x
 mv .git dot && mv dot .git
@@ -157,21 +160,21 @@ echo "$BAD refs/heads/main" >p; ln -f p .git/packed-refs
 git worktree add -q wt -b side $BAD; git worktree prune; rm -rf wt
 git worktree add -q wt -b side && cd wt && echo FORBIDDEN >a.txt && git commit -qnam 'fix: x'; cd ..; git worktree remove --force wt; git branch -qD side
 git worktree add -q --detach wt && echo ../../../evil >.git/worktrees/wt/commondir; cd wt && git update-ref refs/heads/main $BAD; cd ..; rm -rf wt; git worktree prune
-git replace $BAD $GOOD; python3 /tmp/help.py lock $BAD
-git replace --graft $CHAIN $MAIN; python3 /tmp/help.py lock $CHAIN
+git replace $BAD $GOOD; python3 -IS /tmp/help.py lock $BAD
+git replace --graft $CHAIN $MAIN; python3 -IS /tmp/help.py lock $CHAIN
 echo "$CHAIN $MAIN" >.git/info/grafts; git update-ref refs/heads/main $CHAIN
-echo $CHAIN >.git/shallow; python3 /tmp/help.py lock $CHAIN
+echo $CHAIN >.git/shallow; python3 -IS /tmp/help.py lock $CHAIN
 git update-ref refs/remotes/up/main $CHAIN; git symbolic-ref refs/remotes/up/HEAD refs/remotes/up/main; git merge -q --ff-only $CHAIN
-git cat-file commit $MAIN | sed "s/^parent .*/parent $BAD/" >o; python3 /tmp/help.py fake $MAIN commit o; python3 /tmp/help.py lock $CHAIN; python3 /tmp/help.py lock $BAD
-git cat-file commit $CHAIN | sed "s/^parent .*/parent $MAIN/" >o; python3 /tmp/help.py fake $CHAIN commit o; python3 /tmp/help.py lock $CHAIN
-echo fine >o; python3 /tmp/help.py fake $(git rev-parse $BAD:x) blob o; python3 /tmp/help.py lock $BAD; echo FORBIDDEN | git hash-object -w --stdin
-t=$(git rev-parse $GOOD^{tree}); git cat-file tree $t >o; python3 /tmp/help.py fake $(git rev-parse $BAD^{tree}) tree o; python3 /tmp/help.py lock $BAD
-t=$(git rev-parse $GOOD^{tree}); git cat-file tree $t >o; python3 /tmp/help.py fake $(git rev-parse $MAIN^{tree}) tree o; python3 /tmp/help.py lock $BAD
-echo x >o; python3 /tmp/help.py fake $(git rev-parse $MAIN:a.txt) blob o; python3 /tmp/help.py lock $BAD
+git cat-file commit $MAIN | sed "s/^parent .*/parent $BAD/" >o; python3 -IS /tmp/help.py fake $MAIN commit o; python3 -IS /tmp/help.py lock $CHAIN; python3 -IS /tmp/help.py lock $BAD
+git cat-file commit $CHAIN | sed "s/^parent .*/parent $MAIN/" >o; python3 -IS /tmp/help.py fake $CHAIN commit o; python3 -IS /tmp/help.py lock $CHAIN
+echo fine >o; python3 -IS /tmp/help.py fake $(git rev-parse $BAD:x) blob o; python3 -IS /tmp/help.py lock $BAD; echo FORBIDDEN | git hash-object -w --stdin
+t=$(git rev-parse $GOOD^{tree}); git cat-file tree $t >o; python3 -IS /tmp/help.py fake $(git rev-parse $BAD^{tree}) tree o; python3 -IS /tmp/help.py lock $BAD
+t=$(git rev-parse $GOOD^{tree}); git cat-file tree $t >o; python3 -IS /tmp/help.py fake $(git rev-parse $MAIN^{tree}) tree o; python3 -IS /tmp/help.py lock $BAD
+echo x >o; python3 -IS /tmp/help.py fake $(git rev-parse $MAIN:a.txt) blob o; python3 -IS /tmp/help.py lock $BAD
 git update-ref refs/heads/main $(git rev-parse $GOOD^{tree})
-git tag -a -m x t $MAIN; python3 /tmp/help.py lock $(git rev-parse t); git tag -d t
-python3 /tmp/help.py lock 1111111111111111111111111111111111111111
-python3 /tmp/help.py lock $BAD & python3 /tmp/help.py lock $CHAIN .git/refs/heads/other & wait""".splitlines()
+git tag -a -m x t $MAIN; python3 -IS /tmp/help.py lock $(git rev-parse t); git tag -d t
+python3 -IS /tmp/help.py lock 1111111111111111111111111111111111111111
+python3 -IS /tmp/help.py lock $BAD & python3 -IS /tmp/help.py lock $CHAIN .git/refs/heads/other & wait""".splitlines()
 
 # What a person's day has. Everything works, and nothing asks for more than hooks that pass.
 DAY = r"""set -ex
@@ -257,7 +260,7 @@ def attacks(s, _hand):
         assert done.status != 0 or "gone-" in done.text(), done.said()
         assert found and ("id" not in found.groupdict() or f"gone-{found['id']}" in done.text()), done.said()
     # A file that is kept open, mapped or has another name after the branch has moved changes nothing.
-    done = pf.run([pf.PINFOLD, "run", "--json", "--", "sh", "-c", "cat >/tmp/help.py <<'E'\n" + HELP + f"E\npython3 /tmp/help.py kept {good} {bad}; python3 /tmp/help.py lock {bad}"], s.user, top, s.env)
+    done = pf.run([pf.PINFOLD, "run", "--json", "--", "sh", "-c", "cat >/tmp/help.py <<'E'\n" + HELP + f"E\npython3 -IS /tmp/help.py kept {good} {bad}; python3 -IS /tmp/help.py lock {bad}"], s.user, top, s.env)
     result = json.loads(done.out)
     assert len(result["denials"]) == 1, [d["why"] for d in result["denials"]]
     assert s.git(top, "rev-parse", "main") == good, result
@@ -322,13 +325,13 @@ def ends(s, _hand):
 def checkers(s, top):
     """The processes, with their parents', that judge commits of this project, or wait for one."""
     found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
+    for pid in pf.of_this_suite():
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
                 words = file.read().split(b"\0")
             if len(words) > 3 and words[1:4] == [b"--check", os.path.basename(top).encode(), top.encode()] and os.stat(f"/proc/{pid}").st_uid == s.user.uid:
                 with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-                    found.append((int(pid), int(file.read().rsplit(")", 1)[1].split()[1])))
+                    found.append((pid, int(file.read().rsplit(")", 1)[1].split()[1])))
         except OSError:
             continue
     return [one for one in found if one[1] not in [pid for pid, _parent in found]]  # not what is about to become a git

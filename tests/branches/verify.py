@@ -100,12 +100,12 @@ def judged(s, hand):
              r"\(fix: merged\).*shown\[s *\nremote: *x\].*shown\[[0-9a-f]{40}\]")]
     done = push(s, top, "git rev-parse HEAD")
     start = done.out.decode().strip()
-    for row, why in rows if whole(s) else rows[::3]:
+    for row, why in rows:
         done = push(s, top, f"git checkout -qf feature/one && git reset -q --hard {start} && git branch -qD side root 2>/dev/null; git replace -d $(git replace -l) >/dev/null 2>&1; {row}")
         assert done.status != 0 and re.search(why, done.text(), re.S) and not re.search("WROTE|A CLOSED PIPE", done.text()) and refs(s, top) == before, (row, done.said())
     prepare = "cat >/tmp/hand.py <<'E'\n" + hand + "E\n"
-    done = s.inside(top, "feature/one", prepare + COMMIT.format(f"git checkout -qf feature/one && git reset -q --hard {start} && c x FORBIDDEN 'fix: x' && python3 /tmp/hand.py {start} $(git rev-parse HEAD) refs/heads/feature/one; "
-                                                                f"python3 /tmp/hand.py {'0' * 40} $(git rev-parse HEAD) refs/heads/by-hand; python3 /tmp/hand.py {'0' * 40} {start} refs/heads/../../info/grafts; git reset -q --hard {start} && c x fine 'fix: x' && python3 /tmp/hand.py {start} $(git rev-parse HEAD) refs/heads/feature/one"))
+    done = s.inside(top, "feature/one", prepare + COMMIT.format(f"git checkout -qf feature/one && git reset -q --hard {start} && c x FORBIDDEN 'fix: x' && python3 -IS /tmp/hand.py {start} $(git rev-parse HEAD) refs/heads/feature/one; "
+                                                                f"python3 -IS /tmp/hand.py {'0' * 40} $(git rev-parse HEAD) refs/heads/by-hand; python3 -IS /tmp/hand.py {'0' * 40} {start} refs/heads/../../info/grafts; git reset -q --hard {start} && c x fine 'fix: x' && python3 -IS /tmp/hand.py {start} $(git rev-parse HEAD) refs/heads/feature/one"))
     said = done.out.decode().split("unpack ok")
     assert len(said) == 5 and "ng refs/heads/feature/one the hook pre-commit failed" in said[1] and "ng refs/heads/by-hand the hook" in said[2] and "git does not allow '..'" in said[3] and "ok refs/heads/feature/one" in said[4], done.said()
     assert s.git(top, "log", "-1", "--format=%s", "feature/one") == "fix: x" and left(s, top) == ["hooks"]
@@ -197,10 +197,10 @@ def told(s, _hand):
 def servers_of(s, top):
     """The processes that answer a push just now."""
     found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
+    for pid in pf.of_this_suite():
         try:
             if any(os.readlink(f"/proc/{pid}/fd/{n}").endswith("/stage") and s.shelf(top) in os.readlink(f"/proc/{pid}/fd/{n}") for n in os.listdir(f"/proc/{pid}/fd")):
-                found.append(int(pid))
+                found.append(pid)
         except OSError:
             continue
     return found
@@ -208,7 +208,7 @@ def servers_of(s, top):
 
 def carries_out(s):
     """Whether git is taking a push."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
+    for pid in pf.of_this_suite():
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
                 words = file.read().split(b"\0")
@@ -231,7 +231,7 @@ def wait_for(what, limit=180):
 def hooks_at_work(s, top):
     """How many hooks of this project, whatever else the machine does."""
     found = 0
-    for pid in filter(str.isdigit, os.listdir("/proc")):
+    for pid in pf.of_this_suite():
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
                 found += file.read().startswith(b"/bin/sh\0/run/repo-hooks/pre-commit\0") and os.stat(f"/proc/{pid}").st_uid == s.user.uid and os.readlink(f"/proc/{pid}/cwd").endswith("/" + os.path.basename(top))
@@ -278,8 +278,6 @@ def meanwhile(s, _hand):
 
     killed = {"hooks"}
     for n, (step, content) in enumerate(((lambda: kept("stage/commands"), "hold"), (lambda: kept("stage/list"), "hold"), (holding, "hold"), (lambda: carries_out(s), "fine"))):
-        if n < 2 and not whole(s):
-            continue
         before = refs(s, top)
         thread, done = pushing(f"c x '{content} {n}' 'fix: killed {n}' && git push host HEAD")
         # git takes a push in a few milliseconds: one that nobody saw has landed.
@@ -337,7 +335,7 @@ def kinds(s, _hand):
     s.git(origin, "worktree", "add", "-q", "-b", "of-worktree", linked)
     s.git(s.path, "init", "-q", "-b", "main", "--object-format=sha256", sha256)
     s.git(sha256, "commit", "-q", "--allow-empty", "-m", "first")
-    for top, into in ((shallow, shallow), (linked, origin), (sha256, sha256))[0 if whole(s) else 2:]:
+    for top, into in ((shallow, shallow), (linked, origin), (sha256, sha256)):
         hooks = os.path.join(into, ".git/hooks")
         s.write(hooks, "pre-commit", PRE_COMMIT.replace("$REAL", top), 0o755)
         s.write(top, ".pinfold/policy.yaml", "version: 1\ngit: {verify: required}\n")

@@ -1024,12 +1024,15 @@ def patch_round_trip():
     want, got = kit.tree(layer.work, times=False), kit.tree(other, times=False)
     keep = lambda t: {p: [w[0] & ~0o777, w[1] & 0o111 if w[0] == stat.S_IFREG else 0, *w[2:3]] for p, w in t.items() if w[0] != stat.S_IFDIR}  # noqa: E731
     same_trees(keep(want), keep(got), "git apply")
-    layer = new_layer("patch", small, "head -c 20000000 /dev/zero | tr '\\0' '\\n' >lines; echo x >>same")
-    check("GIT binary patch\nliteral 20000000" in layer.pinfold("diff", "--patch")[1] and "+samex" in layer.pinfold("diff", "--patch")[1], "a text of too many lines")
-    check("+ lines\n" in layer.pinfold("diff", "--stat")[1], "the lines of one that has too many")
     layer = new_layer("patch", small, "mkdir bare; chmod 700 dir; mkfifo pipe")
     code, patch, err = layer.pinfold("diff", "--patch", ok=None)
     check(code == 1 and all(word in err for word in ("bare:", "dir:", "pipe:")), "what a patch cannot hold is said", code, err)
+
+
+def patch_of_many_lines():
+    layer = new_layer("lines", small, "head -c 20000000 /dev/zero | tr '\\0' '\\n' >lines; echo x >>same")
+    check("GIT binary patch\nliteral 20000000" in layer.pinfold("diff", "--patch")[1] and "+samex" in layer.pinfold("diff", "--patch")[1], "a text of too many lines")
+    check("+ lines\n" in layer.pinfold("diff", "--stat")[1], "the lines of one that has too many")
 
 
 def renames():
@@ -1162,7 +1165,7 @@ setfacl -d -m u:{mine}:rx dir; setfattr -n user.dir -v d dir; echo n >new; setfa
 CASES = {"attributes": attributes, "reads": reads_what_the_box_sees, "alarms": tells_what_matters, "spelling": other_spellings, "looked": looked_at, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
          "undo-refuses": undo_refuses, "hunks": by_hunks, "hunks-meanwhile": hunks_meanwhile, "kill-hunks": killed_by_hunks, "to": elsewhere, "to-conflicts": elsewhere_conflicts, "kill-to": killed_elsewhere, "unlisted": unlisted, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "kill-stacked": killed_stacked, "kill-living": killed_living, "schedules": schedules,
          "file-systems": refuses_file_systems, "hostile": hostile, "judged": judged_lands, "setuid": setuid_mapped, "odd": odd_objects,
-         "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "paged": paged, "tool": tooled, "then": asked_then, "patch": patch_round_trip, "chosen": patch_of_chosen, "renames": renames, "quick": quick}
+         "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "paged": paged, "tool": tooled, "then": asked_then, "patch": patch_round_trip, "lines": patch_of_many_lines, "chosen": patch_of_chosen, "renames": renames, "quick": quick}
 
 
 def main():

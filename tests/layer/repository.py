@@ -21,6 +21,11 @@ git tag -a v1 -m tagged; echo w >>f2; git stash -q; echo s >>f3; git stash -q; g
 def cases(c):  # noqa: C901
     """`c`: check, same_trees, SCRATCH, STRIKE, KILLS and again of cases.py."""
     check = c.check
+    # Repositories of the host without git's samples of hooks, a third of their files: all are copied and compared time and again. What a box makes has them.
+    template = os.path.join(c.SCRATCH, "template")
+    for name in ("hooks", "info"):
+        os.makedirs(os.path.join(template, name), exist_ok=True)
+    GIT["GIT_TEMPLATE_DIR"] = template
 
     def git(layer, *words, cwd=None, ok=True, given=None):
         done = subprocess.run(["git", *words], cwd=cwd or layer.work, env=dict(layer.env, **GIT), input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -629,7 +634,10 @@ git config remote.origin.url https://example.com/x; git config core.fsmonitor 't
     def attack(name, objects, tip, said, lands=False, **more):
         layer = kit.Layer(kit.fresh(os.path.join(c.SCRATCH, "attack")))
         layer.work = os.path.realpath(layer.work)
-        fill(layer.work, files=3)
+        if not os.path.isdir(victim := os.path.join(c.SCRATCH, "victim")):  # made once: git takes as long for it as a box to start
+            os.makedirs(victim)
+            fill(victim, files=3)
+        kit.copy_tree(victim + "/.", layer.work)
         before, had = refs(layer), kit.tree(os.path.join(layer.work, ".git"), times=False)
         plant(layer, objects(layer) if callable(objects) else objects, tip(layer) if callable(tip) else tip, **more)
         layer.pinfold("diff")

@@ -325,6 +325,13 @@ def descendants(pid):
     return found
 
 
+def of_this_suite():
+    """Pids of all that this suite has started, daemons too; those of the whole machine are many more to look at. Two looks: a list may lack one
+    while another ends."""
+    suite = int(os.environ.get("PINFOLD_SUITE", os.getpid()))
+    return sorted({*descendants(suite), *descendants(suite)})
+
+
 def started_since(when):
     """[(pid, name)] of what this suite has started since then (CLOCK_BOOTTIME) and still runs; daemons are below the suite's runner."""
     found = []

@@ -2,7 +2,8 @@
 
 The same refusal is told in the events with and without --monitor, in lines on standard error, by `pinfold why`, by MCP in its text, result and log, and
 in a session. There it is something else that allows it: an argument of the tool, about which the person is asked, an option of the server, or of
-`pinfold session start`. Each option is also tried in these ways, once per user.
+`pinfold session start`. Each option is also tried in these ways, once. Where there are two users, root's events with --monitor alone are read: whoever
+asks, all others offer what events say.
 """
 import json
 import os
@@ -246,6 +247,9 @@ def servers_options(place):
 def of_row(place, row, results, readers):
     options, command = row[:2]
     offers = Offers()
+    if not readers:  # its events alone
+        offers.events("--monitor", results["--monitor"]["denials"])
+        return offers
     for channel, result in results.items():
         offers.events(channel, result["denials"])
     for line in lines_of(place.pinfold("run", *options, "--", *command)):

@@ -11,4 +11,4 @@ public class Much {
     }
 }
 X
-test "$(java -Xmx128m Much.java)" = true
+test "$(java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx128m Much.java)" = true
