@@ -21,8 +21,8 @@ for kind in user mnt net pid ipc uts cgroup; do
     limit=/proc/sys/user/max_${kind}_namespaces
     before=$(cat $limit)
     echo 0 >$limit
-    has "no-$kind-namespaces" "$(as_user '$P run -v -- true; $P run --allow example.com -- true; $P doctor')" "instead: native (Landlock only)" \
-        "max_${kind}_namespaces is 0" "sysctl -w user.max_${kind}_namespaces=15000"
+    # What runs says what it takes instead, doctor the rest.
+    has "no-$kind-namespaces" "$(as_user '$P run -v -- true; $P doctor')" "instead: native (Landlock only)" "max_${kind}_namespaces is 0" "sysctl -w user.max_${kind}_namespaces=15000"
     echo "$before" >$limit
 done
 as_user '$P session start a; $P session start b' # before the limit, so that it is reached
