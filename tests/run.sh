@@ -6,6 +6,7 @@
 #     PINFOLD            the product, staged where every user can reach it
 #     PINFOLD_SOURCE     this tree          PINFOLD_BUILD       build/ (product)
 #     PINFOLD_HOST_BUILD build-host/        PINFOLD_SCRATCH     an empty directory of its own, removed afterwards
+#     PINFOLD_SHARED     a directory of the whole run, for what several suites need (tests/lib/npm.py)
 #     PINFOLD_TEST_USER  an ordinary user that root's suites run things as; empty when not root
 #     PINFOLD_MUST_RUN   1: a skip that tests/expected-skips does not name is a failure
 # tests/suites is the table of the suites. They run four at a time where the machine has two processors, and beside these one of
@@ -70,7 +71,7 @@ if ! mkdir -p "$base" || ! chmod 755 "$base"; then die "cannot make $base; set H
 run=$(mktemp -d "$base/run.XXXXXX") || die "cannot make a directory in $base"
 chmod 755 "$run"
 logs=$run/logs
-mkdir "$logs" "$run/stage" "$run/scratch"
+mkdir "$logs" "$run/stage" "$run/scratch" "$run/shared"
 declare -A pids=() # what runs in the background, by its number; each ends with all that it has started
 # shellcheck disable=SC2329,SC2317 # called by the trap
 tidy() {
@@ -175,7 +176,7 @@ find build -maxdepth 3 \( -name pinfold-init -o -name pinfold-bwrap -o -name pin
 chmod 755 "$run"/stage/*
 echo "built in $((SECONDS - started)) s; $(uname -m), Linux $(uname -r), $(nproc) processors, uid $(id -u)"
 
-export PINFOLD=$run/stage/pinfold PINFOLD_SOURCE=$top PINFOLD_BUILD=$top/build PINFOLD_HOST_BUILD=$top/build-host
+export PINFOLD=$run/stage/pinfold PINFOLD_SHARED=$run/shared PINFOLD_SOURCE=$top PINFOLD_BUILD=$top/build PINFOLD_HOST_BUILD=$top/build-host
 export PYTHONPATH=$top/tests/lib PYTHONDONTWRITEBYTECODE=1
 
 # ---- one suite: its output to a file, its lines through tally.py

@@ -1,4 +1,5 @@
 """What the suites written in Python share: users, scenes, running things in a box and outside, what was left behind."""
+import contextlib
 import ctypes
 import errno
 import glob
@@ -26,6 +27,47 @@ SHOWN = 4000  # characters of what a failed row says
 # leaves an ignored signal alone, so that no test could send it one.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+
+# setgroups(2), setresgid(2) and setresuid(2) of one thread: the C library's change all threads.
+BECOME = {"x86_64": (116, 119, 117), "aarch64": (159, 149, 147)}.get(os.uname().machine)
+
+
+@contextlib.contextmanager
+def become(uid, gid):
+    """As root: this thread has the ids of another, with root's kept to come back to. What it starts has them for good."""
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    groups, setgroups, setresgid, setresuid = os.getgroups(), *BECOME
+    before = (ctypes.c_uint32 * len(groups))(*groups)
+    if call(setgroups, 0, None):
+        raise OSError(ctypes.get_errno(), "no groups")
+    try:
+        if call(setresgid, gid, gid, 0) or call(setresuid, uid, uid, 0):
+            raise OSError(ctypes.get_errno(), "become another user")
+        yield
+    finally:
+        if call(setresuid, 0, 0, 0) or call(setresgid, 0, 0, 0) or call(setgroups, len(groups), before):
+            os._exit(1)
+
+
+class Popen(subprocess.Popen):
+    """Python copies itself for a command of another user, which takes longer than many a box; not for one of its own (vfork(2)). So this thread
+    becomes that user while it starts the command."""
+
+    def __init__(self, args, **more):
+        ids = {name: more[name] for name in ("user", "group", "extra_groups") if name in more}
+        plain = IS_ROOT and BECOME and not more.get("preexec_fn") and ids.get("extra_groups") == [] and len(ids) == 3
+        if plain and os.getresuid() == (0, 0, 0) and os.getresgid() == (0, 0, 0):
+            try:
+                with become(ids["user"], ids["group"]):
+                    super().__init__(args, **{name: value for name, value in more.items() if name not in ids})
+                    return
+            except PermissionError:  # a directory that is root's alone, or no program: said by the plain way
+                pass
+        super().__init__(args, **more)
+
+
+subprocess.Popen = Popen  # of subprocess.run(), too
 
 
 class User:
