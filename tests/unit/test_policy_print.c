@@ -254,7 +254,7 @@ static void equality_sees_each_difference(void **state)
     for (size_t i = 0; i < N; i++)
         p[i] = flags_good((const char *const[]){changes[i][0], changes[i][1], NULL});
     for (size_t i = 0; i <= N; i++) {
-        said[i] = (struct buf)BUF(1 << 20);
+        said[i] = BUF(1 << 20);
         assert_int_equal(policy_canonical(p[i], &said[i]), 0);
     }
     for (size_t i = 0; i <= N; i++) {
