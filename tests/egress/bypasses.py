@@ -17,7 +17,7 @@ import sys
 import time
 
 HERE = os.environ["PINFOLD_SCRATCH"] + "/clients"  # see run: main()
-RAW = f"python3 {HERE}/raw.py"
+RAW = f"python3 -IS {HERE}/raw.py"
 NAIVE = 8500  # and the four ports after it: one for each mistake
 ENDS, DENIED, LOCAL, RESOLVED, EMPTY = range(NAIVE, NAIVE + 5)
 JAVA, JAVA_TLS, GO, FIRST_AT = 8451, 8452, 8453, 8454  # Servers.java, tls.go, first.py
@@ -115,7 +115,7 @@ def loose_servers(t):
         started.append(["./tls-go", f"{t.public}:{GO}", key, cert])
     else:
         absent.add(GO)
-    if find("javac") and subprocess.run(["javac", "-d", ".", HERE + "/Servers.java"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+    if find("javac") and subprocess.run(["javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-d", ".", HERE + "/Servers.java"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
         subprocess.run(["openssl", "pkcs12", "-export", "-inkey", key, "-in", cert, "-out", store, "-passout", "pass:pinfold"], check=True)
         started.append(["java", "-XX:TieredStopAtLevel=1", "-cp", ".", "Servers", t.public, str(JAVA), str(JAVA_TLS), store])
     else:
@@ -131,7 +131,7 @@ def works(t):
     """What a stricter look must not break: the protocol that belongs to a port, another one where a rule says so, a server that speaks first."""
     ok, private = t.allow, ["--allow", "private.test", "--allow", t.private + "/32"]
     bare = "env -u http_proxy -u https_proxy -u HTTP_PROXY -u HTTPS_PROXY "
-    first = f"python3 {HERE}/raw.py direct"
+    first = f"{RAW} direct"
     return [
         ("http-at-80", private, bare + "curl -sS -m 60 http://private.test/", "hello"),
         ("http-at-80-by-proxy", private, "curl -sS -m 60 http://private.test/", "hello"),

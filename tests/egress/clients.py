@@ -103,7 +103,7 @@ def programs(t):
     go = find("go", "/usr/lib/go-*/bin/go")
     cache = dict(os.environ, CGO_ENABLED="0", GOCACHE=t.scratch + "/go-cache", GOPATH=t.scratch + "/go", GOFLAGS="-mod=mod", GO111MODULE="off")
     there["go"] = bool(go) and subprocess.run([go, "build", "-o", "plain-go", HERE + "/plain.go"], env=cache, check=False).returncode == 0
-    there["java"] = bool(find("javac")) and subprocess.run(["javac", "-d", ".", HERE + "/Fetch.java"], check=False).returncode == 0
+    there["java"] = bool(find("javac")) and subprocess.run(["javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-d", ".", HERE + "/Fetch.java"], check=False).returncode == 0
     return there
 
 

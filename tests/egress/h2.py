@@ -8,7 +8,7 @@ import sys
 import time
 
 HERE = os.environ["PINFOLD_SCRATCH"] + "/clients"  # see run: main()
-RAW = f"python3 {HERE}/h2raw.py"
+RAW = f"python3 -IS {HERE}/h2raw.py"
 GRPC = f"/usr/bin/python3 {HERE}/grpc_echo.py"  # the distribution's python has the distribution's grpc
 BARE = "env -u http_proxy -u https_proxy -u HTTP_PROXY -u HTTPS_PROXY -u no_proxy -u NO_PROXY "
 AT, NODE, ECHO = 8460, 8461, 8462

@@ -6,7 +6,6 @@ when the server asked for another group (twice).
 connect, socks: through the proxy at 127.0.0.1:PORT to TARGET (HOST:PORT); then BYTES, Python escapes, one after the answer to the other.
 """
 import socket
-import ssl
 import sys
 import time
 
@@ -19,6 +18,7 @@ def plain(text):
 
 def client_hello(name, how):
     """A ClientHello for `name`, in odd records: another major or minor version, an empty one or an alert first, or cut into pieces."""
+    import ssl  # which takes as long as all the rest: only where it is wanted
     context, out = ssl.create_default_context(), ssl.MemoryBIO()
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -126,6 +126,7 @@ def direct(where, texts):
         if not text:
             s.recv(4096)
         elif text.startswith("pg="):
+            import ssl
             context = ssl.create_default_context()
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
             s.sendall(bytes.fromhex("0000000804d2162f"))
