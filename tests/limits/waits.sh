@@ -22,7 +22,7 @@ say() { # whether, name, why
         echo "ok $number - $2"
     else
         echo "not ok $number - $2"
-        echo "# $3"
+        echo "$3" | sed 's/^/# /' # each line, so that it is seen when each wait was
     fi
 }
 
