@@ -225,6 +225,15 @@ static void serve(struct sessiond *k, struct session_request *q, size_t n, int *
     free(fetched);
 }
 
+/* Of a request that did not come whole: the kernel leaves out descriptors for which there is no room (recvmsg(2)). */
+static int cut_off(const struct msghdr *m, struct err *e)
+{
+    if (m->msg_flags & MSG_TRUNC)
+        return err_say(e, ERR_BUG, "the request is too long");
+    return err_say(e, ERR_SYSTEM,
+                   "too many clients are connected to the session, or too many commands run in it at once");
+}
+
 /* Receives one request, if there is one; false if the connection stays open. `looked`: as in struct session_request. */
 static bool take_message(struct sessiond *k, int fd, int pid, uint64_t looked)
 {
@@ -264,7 +273,7 @@ static bool take_message(struct sessiond *k, int fd, int pid, uint64_t looked)
         if (stranger)
             refuse_stranger(fd);
         else if (n > 0)
-            answer_refused(fd, &e, err_say(&e, ERR_BUG, "the request is too long"));
+            answer_refused(fd, &e, cut_off(&m, &e));
     } else {
         serve(k, &q, (size_t)n, fds, n_fds);
         fd = q.from;
