@@ -79,6 +79,7 @@ static bool git_ignores(const char *project, const char *path)
     char file[PATH_MAX + 16], line[1024];
     const char *name = path + strlen(project) + 1;
     struct stat st;
+    size_t left = 1 << 20;
     bool ignored = false;
     if (strchr(name, '/') || !is_there(project, ".git", file, &st) || is_there(project, ".ignore", file, &st) ||
         is_there(project, ".rgignore", file, &st))
@@ -86,10 +87,13 @@ static bool git_ignores(const char *project, const char *path)
     snprintf(file, sizeof file, "%s/.gitignore", project);
     FILE *f = open_plain(file);
     while (f && fgets(line, sizeof line, f)) {
-        if (!strchr(line, '\n') && !feof(f)) { /* longer than a name: where it ends is not known here */
+        const size_t n = strlen(line);
+        /* Longer than a name: where it ends is not known here. Or the file is, which a box may make longer all the time. */
+        if ((!strchr(line, '\n') && !feof(f)) || n > left) {
             ignored = false;
             break;
         }
+        left -= n;
         int said = said_by_line(line, name);
         ignored = said ? said > 0 : ignored;
     }

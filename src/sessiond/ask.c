@@ -230,8 +230,10 @@ static int cut_off(const struct msghdr *m, struct err *e)
 {
     if (m->msg_flags & MSG_TRUNC)
         return err_say(e, ERR_BUG, "the request is too long");
-    return err_say(e, ERR_SYSTEM,
-                   "too many clients are connected to the session, or too many commands run in it at once");
+    return err_hint(
+        e,
+        err_say(e, ERR_SYSTEM, "too many clients are connected to the session, or too many commands run in it at once"),
+        "try again when some have ended");
 }
 
 /* Receives one request, if there is one; false if the connection stays open. `looked`: as in struct session_request. */
