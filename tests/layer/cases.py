@@ -1,5 +1,4 @@
 """Cases of diff, apply and undo on layers made by real overlay mounts, as one user: cases.py SCRATCH STRIKE LABEL [NAME-REGEX...]"""
-import fcntl
 import glob
 import json
 import os
