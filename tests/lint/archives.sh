@@ -1,6 +1,6 @@
 #!/bin/sh
 # Debian's static libyaml, libmd and libjansson are built for glibc and linked with musl here. That works as long as they ask for
-# plain functions, and for nothing of glibc's own but what the file run/glibc_shim.c and musl have: this checks it.
+# plain functions, and for nothing of glibc's own but what the file base/glibc_shim.c and musl have: this checks it.
 set -eu
 lib=/usr/lib/$(uname -m)-linux-gnu
 plain='abort close fclose ferror fopen fread free fseek fstat fwrite lseek malloc memcmp memcpy memmove memset open read realloc snprintf strchr strcmp strdup strlen strncmp unlink write
@@ -28,4 +28,15 @@ look "$lib/libmd.a" sha2.o
 # Parts of libjansson: reading and printing. Seeds, and reading of files, ask for more that every C library has.
 plain="$plain __isoc23_strtol __isoc23_strtoll __isoc23_strtoul __isoc23_strtoull __snprintf_chk __strncpy_chk __vsnprintf_chk fgetc getpid gettimeofday localeconv memchr qsort sched_yield stdin strerror strncpy strtod strtoll _GLOBAL_OFFSET_TABLE_"
 look "$lib/libjansson.a"
+
+# Another distribution's archives of the same sources call the checked forms that this one's do not (_FORTIFY_SOURCE=3 on Ubuntu): whatever
+# checked form glibc has of a function asked for above, the file has.
+source=${PINFOLD_SOURCE:-$(dirname "$0")/../..}
+checked=$(nm -D --defined-only "/lib/$(uname -m)-linux-gnu/libc.so.6" | sed -n 's/^[^ ]* [A-Z] \(__[a-z0-9]*_chk\|__open_2\|__open64_2\)@.*/\1/p')
+[ "$checked" ] || { echo "no checked functions found in glibc" && exit 1; }
+for name in $(printf '%s\n' $plain sprintf vsprintf vsnprintf fprintf strcpy strcat strtol strtoul strtoull); do
+    for form in $(printf '%s\n' "$checked" | grep -x "__${name}_chk\|__${name}_2\|__${name}64_2") $(printf '%s\n' "__isoc23_$name" | grep -x '__isoc23_strtou*ll*'); do
+        grep -q "^[a-z].*[ *]$form(.*)$" "$source/src/base/glibc_shim.c" || { echo "base/glibc_shim.c lacks $form" && status=1; }
+    done
+done
 exit $status
