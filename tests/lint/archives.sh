@@ -32,7 +32,7 @@ look "$lib/libjansson.a"
 # Another distribution's archives of the same sources call the checked forms that this one's do not (_FORTIFY_SOURCE=3 on Ubuntu): whatever
 # checked form glibc has of a function asked for above, the file has.
 source=${PINFOLD_SOURCE:-$(dirname "$0")/../..}
-checked=$(nm -D --defined-only "/lib/$(uname -m)-linux-gnu/libc.so.6" | sed -n 's/^[^ ]* [A-Z] \(__[a-z0-9]*_chk\|__open_2\|__open64_2\)@.*/\1/p')
+checked=$(nm -D --defined-only "/lib/$(uname -m)-linux-gnu/libc.so.6" | sed -n 's/^[^ ]* [A-Za-z] \(__[a-z0-9]*_chk\|__open_2\|__open64_2\)@.*/\1/p')
 [ "$checked" ] || { echo "no checked functions found in glibc" && exit 1; }
 for name in $(printf '%s\n' $plain sprintf vsprintf vsnprintf fprintf strcpy strcat strtol strtoul strtoull); do
     for form in $(printf '%s\n' "$checked" | grep -x "__${name}_chk\|__${name}_2\|__${name}64_2") $(printf '%s\n' "__isoc23_$name" | grep -x '__isoc23_strtou*ll*'); do
