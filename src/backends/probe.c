@@ -267,7 +267,7 @@ static int probe_thoroughly(struct facts *f, struct arena *mem, bool *ret_superv
     if (r < 0)
         return err_sys(e, ERR_SYSTEM, -r, "cannot test namespaces");
     if (t.clone || t.no[TRIAL_MAPS] || t.no[TRIAL_MOUNTS] || t.no[TRIAL_TMPFS] || t.no[TRIAL_ATTACH]) {
-        facts_without_namespaces(f, memory_calls_refused(), refused_namespaces(mem, &t));
+        facts_without_namespaces(f, mem, memory_calls_refused(), refused_namespaces(mem, &t));
         return 0;
     }
     f->overlay = t.no[TRIAL_OVERLAY] == 0;
@@ -329,12 +329,12 @@ int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *
         f->overlay && (f->kernel_major > 6 || (f->kernel_major == 6 && f->kernel_minor >= 15)) && !is_stacked(f->home);
     if (f->kernel_major < 5 || (f->kernel_major == 5 && f->kernel_minor < 12)) {
         supervised = thorough && is_supervised();
-        facts_without_namespaces(f, memory_calls_refused(),
+        facts_without_namespaces(f, mem, memory_calls_refused(),
                                  (struct reason){"the kernel lacks the required mount calls (Linux 5.12)", NULL});
     } else if (thorough && f->around && !(f->around->filter & FILTER_USERNS)) {
         /* Its guard has told its rules. A trial would be told to whoever started it, as if the command had tried. */
         supervised = true;
-        facts_without_namespaces(f, memory_calls_refused(),
+        facts_without_namespaces(f, mem, memory_calls_refused(),
                                  (struct reason){"the box around this one does not allow user namespaces",
                                                  "start that one with --allow-nested-userns"});
     } else if (thorough) {

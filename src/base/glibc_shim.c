@@ -33,7 +33,7 @@ long __isoc23_strtol(const char *text, char **end, int base);
 unsigned long __isoc23_strtoul(const char *text, char **end, int base);
 
 /* `room` is what the object has, in bytes; each of these aborts when more is to be written (LSB 5.0, __memcpy_chk and others). */
-static void fits(size_t n, size_t room)
+static void must_fit(size_t n, size_t room)
 {
     if (n > room)
         abort();
@@ -44,7 +44,7 @@ int __vsprintf_chk(char *to, int flag, size_t room, const char *format, va_list 
     (void)flag;
     int n = vsnprintf(to, room, format, args);
     if (n >= 0)
-        fits((size_t)n + 1, room);
+        must_fit((size_t)n + 1, room);
     return n;
 }
 
@@ -60,7 +60,7 @@ int __sprintf_chk(char *to, int flag, size_t room, const char *format, ...)
 int __vsnprintf_chk(char *to, size_t n, int flag, size_t room, const char *format, va_list args)
 {
     (void)flag;
-    fits(n, room);
+    must_fit(n, room);
     return vsnprintf(to, n, format, args);
 }
 
@@ -85,19 +85,19 @@ int __fprintf_chk(FILE *to, int flag, const char *format, ...)
 
 void *__memcpy_chk(void *to, const void *from, size_t n, size_t room)
 {
-    fits(n, room);
+    must_fit(n, room);
     return memcpy(to, from, n);
 }
 
 void *__memmove_chk(void *to, const void *from, size_t n, size_t room)
 {
-    fits(n, room);
+    must_fit(n, room);
     return memmove(to, from, n);
 }
 
 void *__memset_chk(void *to, int byte, size_t n, size_t room)
 {
-    fits(n, room);
+    must_fit(n, room);
     return memset(to, byte, n);
 }
 
@@ -109,27 +109,27 @@ char *__strcpy_chk(char *to, const char *from, size_t room)
 char *__strcat_chk(char *to, const char *from, size_t room)
 {
     const size_t n = strlen(to);
-    fits(n, room);
+    must_fit(n, room);
     (void)__strcpy_chk(to + n, from, room - n);
     return to;
 }
 
 char *__strncpy_chk(char *to, const char *from, size_t n, size_t room)
 {
-    fits(n, room);
+    must_fit(n, room);
     return strncpy(to, from, n);
 }
 
 size_t __fread_chk(void *to, size_t room, size_t size, size_t n, FILE *from)
 {
     if (size)
-        fits(n, room / size);
+        must_fit(n, room / size);
     return fread(to, size, n, from);
 }
 
 ssize_t __read_chk(int fd, void *to, size_t n, size_t room)
 {
-    fits(n, room);
+    must_fit(n, room);
     return read(fd, to, n);
 }
 

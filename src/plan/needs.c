@@ -3,6 +3,7 @@
  * lists all of it at once; a loss must be permitted by name (`may_lose`), or by a key with no other meaning (net host).
  */
 #include "plan/make.h"
+#include "base/buf.h"
 #include "plan/explain/words.h"
 
 #include <stdio.h>
@@ -187,26 +188,48 @@ static int refuse(struct making *m, features missing, const char *const *why)
     return r;
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && same(a, b));
+}
+
+/* The reason with the names of all that it is for, and each remedy where it is said last: once, also where it helps against several. */
 static int say_cannot(struct making *m, features missing, const char *const *why)
 {
-    char text[800], without[160] = "";
-    size_t n = 0, w = 0;
+    char without[160] = "";
+    auto_buf struct buf text = BUF(8192);
+    size_t w = 0;
+    features said = 0;
+    const char *reasons[FEATURE_COUNT] = {0}, *const *remedies = m->facts->remedy;
+    for (int i = 0; i < FEATURE_COUNT; i++)
+        reasons[i] = why[i] ? why[i] : m->facts->why_not[i] ? m->facts->why_not[i] : "not here";
     for (int i = 0; i < FEATURE_COUNT; i++) {
         if (!(missing & (features)1 << i))
             continue;
-        const char *reason = why[i] ? why[i] : m->facts->why_not[i], *remedy = m->facts->remedy[i];
-        int k = snprintf(text + n, sizeof text - n, "%s%s: %s%s%s%s", n ? "; " : "", feature_name((enum feature)i),
-                         reason ? reason : "not here", remedy ? " (" : "", remedy ? remedy : "", remedy ? ")" : "");
-        n += k > 0 ? (size_t)k : 0;
-        k = w < sizeof without
-                ? snprintf(without + w, sizeof without - w, " --may-lose %s", feature_name((enum feature)i))
-                : 0;
+        int k = w < sizeof without
+                    ? snprintf(without + w, sizeof without - w, " --may-lose %s", feature_name((enum feature)i))
+                    : 0;
         w += k > 0 ? (size_t)k : 0;
-        if (n >= sizeof text)
-            break;
+        if (said & (features)1 << i)
+            continue;
+        buf_printf(&text, "%s%s", text.n ? "; " : "", feature_name((enum feature)i));
+        bool later = false;
+        for (int j = i + 1; j < FEATURE_COUNT; j++) {
+            if (!(missing & (features)1 << j))
+                continue;
+            if (same_text(reasons[i], reasons[j]) && same_text(remedies[i], remedies[j])) {
+                buf_printf(&text, ", %s", feature_name((enum feature)j));
+                said |= (features)1 << j;
+            } else if (!(said & (features)1 << j)) {
+                later |= same_text(remedies[i], remedies[j]);
+            }
+        }
+        buf_printf(&text, ": %s", reasons[i]);
+        if (remedies[i] && !later)
+            buf_printf(&text, " (%s)", remedies[i]);
     }
-    return err_say(m->e, ERR_CANNOT, "%s cannot enforce the policy here: %s; to run without:%s", m->facts->engine, text,
-                   without);
+    return err_say(m->e, ERR_CANNOT, "%s cannot enforce the policy here: %.800s; to run without:%s", m->facts->engine,
+                   buf_ok(&text) ? buf_cstr(&text) : "several guarantees are missing", without);
 }
 
 static int check_network(struct making *m)

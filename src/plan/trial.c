@@ -39,7 +39,14 @@ void facts_of_kernel(struct facts *f, bool supervised, struct reason unread)
                    (struct reason){"with the host's network, Landlock's scopes are needed for it (Linux 6.12)", NULL});
 }
 
-void facts_without_namespaces(struct facts *f, bool memory_files, struct reason r)
+/* What is lost for want of namespaces and of something of Landlock's: `what`, and why there are no namespaces. */
+static struct reason for_both(struct arena *mem, const char *what, struct reason r)
+{
+    const char *why = r.why ? arena_printf(mem, "%s: %s", what, r.why) : NULL;
+    return (struct reason){why ? why : what, r.remedy};
+}
+
+void facts_without_namespaces(struct facts *f, struct arena *mem, bool memory_files, struct reason r)
 {
     f->tier = TIER_LANDLOCK;
     f->memory_files = memory_files;
@@ -51,13 +58,13 @@ void facts_without_namespaces(struct facts *f, bool memory_files, struct reason 
                r);
     if (f->landlock_abi < 3)
         facts_lack(f, F(FILES) | F(HIDES),
-                   (struct reason){f->landlock_abi
-                                       ? "without namespaces, files need Landlock's right to truncate (Linux 6.2)"
-                                       : "neither namespaces nor Landlock are available",
-                                   r.remedy});
+                   for_both(mem,
+                            f->landlock_abi ? "without namespaces, files need Landlock's right to truncate (Linux 6.2)"
+                                            : "neither namespaces nor Landlock are available",
+                            r));
     if (f->landlock_abi < 6)
         facts_lack(f, F(SIGNALS) | F(ABSTRACT_SOCKETS),
-                   (struct reason){"without namespaces, Landlock's scopes are needed (Linux 6.12)", r.remedy});
+                   for_both(mem, "without namespaces, Landlock's scopes are needed (Linux 6.12)", r));
 }
 
 void facts_of_catch(struct facts *f, struct arena *mem, const struct tried *t)

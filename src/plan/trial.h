@@ -32,6 +32,6 @@ void facts_lack(struct facts *f, features which, struct reason r);
 /* Features of Landlock and seccomp, in either tier. `supervised`: by a guard around; `unread`: why no guard could read arguments. */
 void facts_of_kernel(struct facts *f, bool supervised, struct reason unread);
 /* Without namespaces, for this reason. `memory_files`: calls that read another process's memory are refused. */
-void facts_without_namespaces(struct facts *f, bool memory_files, struct reason r);
+void facts_without_namespaces(struct facts *f, struct arena *mem, bool memory_files, struct reason r);
 /* The best way to redirect connections that worked, and why a better one did not. */
 void facts_of_catch(struct facts *f, struct arena *mem, const struct tried *t);

@@ -171,11 +171,12 @@ int command_send(struct sessiond *k, const struct job_image *j, uint32_t more_fl
     if (r == -E2BIG)
         return err_sys(e, ERR_POLICY, E2BIG, "cannot pass the command with its environment");
     if (r == -ETOOMANYREFS) /* what callers have sent and this process has not received yet counts, too (send.c) */
-        return err_hint(e,
-                        err_say(e, ERR_SYSTEM,
-                                "too many commands were sent to the session at once, or a program of this user, perhaps "
-                                "in a box, has sent too many descriptors that nobody takes (unix(7))"),
-                        "try again when some have ended");
+        return err_hint(
+            e,
+            err_say(e, ERR_SYSTEM,
+                    "too many commands were sent to the session at once, or a program of this user, perhaps "
+                    "in a box, has sent too many descriptors that nobody takes (unix(7))"),
+            "try again when some have ended");
     if (r < 0)
         return err_sys(e, ERR_SYSTEM, -r, "cannot pass a command to pid 1 of the session");
     k->commands++;

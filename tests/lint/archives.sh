@@ -34,8 +34,9 @@ look "$lib/libjansson.a"
 source=${PINFOLD_SOURCE:-$(dirname "$0")/../..}
 checked=$(nm -D --defined-only "/lib/$(uname -m)-linux-gnu/libc.so.6" | sed -n 's/^[^ ]* [A-Za-z] \(__[a-z0-9]*_chk\|__open_2\|__open64_2\)@.*/\1/p')
 [ "$checked" ] || { echo "no checked functions found in glibc" && exit 1; }
+# shellcheck disable=SC2086 # a list of names
 for name in $(printf '%s\n' $plain sprintf vsprintf vsnprintf fprintf strcpy strcat strtol strtoul strtoull); do
-    for form in $(printf '%s\n' "$checked" | grep -x "__${name}_chk\|__${name}_2\|__${name}64_2") $(printf '%s\n' "__isoc23_$name" | grep -x '__isoc23_strtou*ll*'); do
+    for form in $(printf '%s\n' "$checked" | grep -x "__${name}_chk\|__${name}_2\|__${name}64_2") $(printf '%s\n' "__isoc23_$name" | grep -E -x '__isoc23_strtou?ll?'); do
         grep -q "^[a-z].*[ *]$form(.*)$" "$source/src/base/glibc_shim.c" || { echo "base/glibc_shim.c lacks $form" && status=1; }
     done
 done
