@@ -131,3 +131,9 @@ if [ -n "$lines" ]; then
     echo "these lines belong into your shell's profile (the ones with LIB and PKG are for programs with libpinfold):"
     printf '%s' "$lines"
 fi
+
+# Ubuntu lets only programs that a profile names make user namespaces; root's may, so `doctor` as root sees nothing of it.
+if [ "$(cat /proc/sys/kernel/apparmor_restrict_unprivileged_userns 2>/dev/null)" = 1 ] && [ ! -e /etc/apparmor.d/pinfold ]; then
+    echo "AppArmor on this machine lets no ordinary user's program create user namespaces unless a profile allows it, and boxes need them; run once, as an ordinary user, and do what it prints:"
+    echo "    $prefix/bin/pinfold doctor"
+fi

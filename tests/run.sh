@@ -116,6 +116,11 @@ under() { # seconds, program...
     wait "$child"
 }
 
+# Most tests start boxes of an ordinary user, by programs in many places, which no profile names.
+if [ "$(cat /proc/sys/kernel/apparmor_restrict_unprivileged_userns 2>/dev/null)" = 1 ]; then
+    die "AppArmor lets no ordinary user's program create user namespaces on this machine, and most tests need them; allow it while they run: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (and 1 when they have run)"
+fi
+
 # ---- packages and user
 if [ "$(id -u)" = 0 ]; then
     if [ "${PINFOLD_NO_APT-}" != 1 ]; then

@@ -3,17 +3,22 @@
 # systemd. The packages are downloaded and unpacked, never installed: a test is no reason for another kernel in /boot.
 #
 #     kit.sh DIR [SUITE]   fills DIR (once: what is there already stays) and prints the directory that stands for the root;
-#                          SUITE: with the kernel and AppArmor's parser of that Debian (trixie: Linux 6.12) instead of this one's
+#                          SUITE: with the kernel and AppArmor's parser of that Debian (trixie: Linux 6.12) instead of this one's;
+#                          ubuntu:SUITE (ubuntu:noble: Linux 6.8): of that Ubuntu, from its archive or PINFOLD_UBUNTU_MIRROR
 set -u
 [ $# = 1 ] || [ $# = 2 ] || { echo "usage: kit.sh DIR [SUITE]" >&2; exit 2; }
 mkdir -p "$1" || exit 1
 kit=$(realpath "$1")
-suite=${2-} of=()
+suite=${2-} of=() flavour=cloud-amd64
 if [ -n "$suite" ]; then # apt with an index of its own, and of that Debian alone
     # shellcheck disable=SC2016 # apt's words
     mirror=${PINFOLD_DEBIAN_MIRROR-$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(REPO_URI)' 2>/dev/null | awk '$1 == "Debian" && $2 == "Debian" { print $3; exit }')}
+    trust=''
+    if [ "${suite#ubuntu:}" != "$suite" ]; then # Debian has no keys of Ubuntu's; what comes runs in a machine of its own
+        suite=${suite#ubuntu:} flavour=generic trust='[trusted=yes] ' mirror=${PINFOLD_UBUNTU_MIRROR-http://archive.ubuntu.com/ubuntu}
+    fi
     mkdir -p "$kit/apt/lists/partial" "$kit/apt/cache/archives/partial" || exit 1
-    echo "deb $mirror $suite main" >"$kit/apt/sources.list"
+    echo "deb $trust$mirror $suite main" >"$kit/apt/sources.list"
     of=(-o "Dir::Etc::sourcelist=$kit/apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$kit/apt/lists" -o "Dir::Cache=$kit/apt/cache"
         -o APT::Architecture=amd64 -o APT::Architectures=amd64 -o Acquire::Languages=none -o Acquire::Retries=3 -o Acquire::Check-Valid-Until=false)
     if [ ! -e "$kit/complete" ] && ! apt-get "${of[@]}" update -qq >"$kit/log" 2>&1; then
@@ -23,9 +28,9 @@ if [ -n "$suite" ]; then # apt with an index of its own, and of that Debian alon
     fi
 fi
 
-newest() { # the package that linux-image-cloud-amd64 stands for now, and those that it is split into (Linux 7)
+newest() { # the package that linux-image-cloud-amd64 (or -generic) stands for now, and those that it is split into (Linux 7, Ubuntu)
     local package
-    package=$(apt-cache "${of[@]}" depends linux-image-cloud-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[0-9][^ ]*-cloud-amd64\)$/\1/p' | head -n 1)
+    package=$(apt-cache "${of[@]}" depends "linux-image-$flavour" 2>/dev/null | sed -n "s/^ *Depends: \(linux-image-[0-9][^ ]*-$flavour\)\$/\1/p" | head -n 1)
     [ -n "$package" ] || return
     echo "$package"
     apt-cache "${of[@]}" depends "$package" | sed -n 's/^ *Depends: \(linux-\(binary\|modules\)-[^ ]*\)$/\1/p'
@@ -64,6 +69,8 @@ if [ "${#packages[@]}" -gt 0 ] && [ ! -e "$kit/complete" ]; then
     for image in "$kit"/root/lib/modules/*/vmlinuz; do
         if [ -e "$image" ]; then mkdir -p "$kit/root/boot" && mv "$image" "$kit/root/boot/vmlinuz-$(basename "${image%/*}")" || exit 1; fi
     done
+    # As guest.sh's busybox loads them.
+    find "$kit/root/lib/modules" -name '*.ko.zst' -print0 | xargs -0 -r zstd -q -d --rm -- || exit 1
     for modules in "$kit"/root/lib/modules/*; do
         [ -e "$modules" ] && { busybox depmod -b "$kit/root" "${modules##*/}" || exit 1; }
     done

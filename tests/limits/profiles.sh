@@ -1,5 +1,6 @@
 #!/bin/bash
-# AppArmor's profiles for apparmor.sh, compiled: profiles.sh KIT DIR     KIT: kit.sh's of a Debian with AppArmor 4, whose parser runs with its own C library
+# AppArmor's profiles for apparmor.sh, compiled: profiles.sh KIT DIR [FILE...]     KIT: kit.sh's of a Debian with AppArmor 4, whose parser runs with its
+# own C library; FILE: profiles of others
 set -eu
 kit=$1/parser to=$2
 libraries=$kit/usr/lib/x86_64-linux-gnu
@@ -18,3 +19,5 @@ of docker-default /usr/local/bin/pinfold 'file, capability, userns, deny mount,'
 of session /opt/session/sh 'capability, mount, / r, /** rwlkm, /** pix,'
 compiled pinfold <debian/apparmor/pinfold
 cp debian/apparmor/pinfold "$to/text"
+shift 2
+for file; do compiled "${file##*/}" <"$file"; done
