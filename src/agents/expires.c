@@ -2,6 +2,7 @@
 #include "agents/expires.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,8 +44,11 @@ static int64_t token_expires(const char *token)
 int64_t agent_login_expires(struct str json, const char *place)
 {
     json_t *j = place ? json_loadb(json.p ? json.p : "", json.n, 0, NULL) : NULL, *at = j;
-    for (const char *p = place; at && p && *p; p += p[strcspn(p, ".")] ? strcspn(p, ".") + 1 : strlen(p))
-        at = json_object_getn(at, p, strcspn(p, "."));
+    for (const char *p = place; at && p && *p; p += p[strcspn(p, ".")] ? strcspn(p, ".") + 1 : strlen(p)) {
+        char name[128]; /* as strings end: jansson before 2.14 (Ubuntu 22.04) takes no length */
+        const int n = snprintf(name, sizeof name, "%.*s", (int)strcspn(p, "."), p);
+        at = n < (int)sizeof name ? json_object_get(at, name) : NULL;
+    }
     int64_t t = json_is_string(at) ? token_expires(json_string_value(at)) : whole(at);
     json_decref(j);
     return t > milliseconds_from ? t / 1000 : t;

@@ -124,7 +124,7 @@ int object_open_as_is(int dir, const char *name, unsigned type)
 /* Where the next byte may be that is not of a hole; INT64_MAX: nowhere. */
 static int64_t next_data(int fd, uint64_t at)
 {
-    const int64_t data = sys_lseek(fd, (int64_t)at, SEEK_DATA);
+    const int64_t data = sys_lseek(fd, (int64_t)at, SYS_SEEK_DATA);
     return data == -ENXIO ? INT64_MAX : data < (int64_t)at ? (int64_t)at : data;
 }
 
@@ -261,10 +261,10 @@ static int copy_bytes(int from, int to, uint64_t size)
     char *room = malloc(COPY_BYTES);
     int e = room ? sys_ftruncate(to, (int64_t)size) : -ENOMEM;
     for (int64_t at = 0; e == 0 && (uint64_t)at < size;) {
-        const int64_t data = sys_lseek(from, at, SEEK_DATA);
+        const int64_t data = sys_lseek(from, at, SYS_SEEK_DATA);
         if (data == -ENXIO)
             break;
-        const int64_t hole = data < 0 ? data : sys_lseek(from, data, SEEK_HOLE);
+        const int64_t hole = data < 0 ? data : sys_lseek(from, data, SYS_SEEK_HOLE);
         if (data < 0 && data != -EINVAL && data != -EOPNOTSUPP)
             e = (int)data;
         else /* where nothing is known of holes, all is data */

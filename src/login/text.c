@@ -31,12 +31,23 @@ bool text_is_object(struct str json)
     return j != NULL;
 }
 
+/* The first name of a place, as strings end: jansson before 2.14 (Ubuntu 22.04) takes no length. NULL: it is too long. */
+struct first_name {
+    char text[128];
+};
+static const char *first_name(const char *place, struct first_name *ret)
+{
+    const int n = snprintf(ret->text, sizeof ret->text, "%.*s", (int)strcspn(place, "."), place);
+    return n < (int)sizeof ret->text ? ret->text : NULL;
+}
+
 /* Borrowed; NULL: nothing there. */
 static json_t *at(json_t *j, const char *place)
 {
+    struct first_name name;
     while (j && place && *place) {
         size_t n = strcspn(place, ".");
-        j = json_object_getn(j, place, n);
+        j = json_object_get(j, first_name(place, &name));
         place += n + (place[n] == '.');
     }
     return place ? j : NULL;
@@ -45,11 +56,13 @@ static json_t *at(json_t *j, const char *place)
 /* Takes `value` over; objects on the way are made. */
 static int put(json_t *j, const char *place, json_t *value)
 {
+    struct first_name name;
     for (size_t n; place[n = strcspn(place, ".")] == '.'; place += n + 1) {
-        json_t *next = json_object_getn(j, place, n);
+        const char *own = first_name(place, &name);
+        json_t *next = json_object_get(j, own);
         if (!json_is_object(next)) {
             next = json_object();
-            if (json_object_setn_new(j, place, n, next) < 0)
+            if (json_object_set_new(j, own, next) < 0)
                 break;
         }
         j = next;

@@ -30,6 +30,8 @@ SYS_CALL(int, sys_close_range, (unsigned first, unsigned last), SYS_close_range,
 SYS_CALL(int, sys_may, (int dir, const char *name, int what), SYS_faccessat, dir, name, what)
 SYS_CALL(int, sys_dup3, (int from, int to, int flags), SYS_dup3, from, to, flags)
 SYS_CALL(int, sys_pipe, (int ret[2], int flags), SYS_pipe2, ret, flags)
+/* lseek(2): SEEK_DATA and SEEK_HOLE, which musl 1.2.2 lacks. */
+enum { SYS_SEEK_DATA = 3, SYS_SEEK_HOLE = 4 };
 SYS_CALL(int64_t, sys_lseek, (int fd, int64_t at, int whence), SYS_lseek, fd, at, whence)
 SYS_CALL(int, sys_ioctl, (int fd, unsigned long what, void *arg), SYS_ioctl, fd, what, arg)
 

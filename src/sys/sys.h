@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <sys/syscall.h>
+#include "sys/numbers.h"
 
 #if defined __x86_64__
 static inline long sys_raw(long nr, long a, long b, long c, long d, long e, long f)

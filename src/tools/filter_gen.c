@@ -51,12 +51,20 @@ static _Noreturn void die(const char *format, ...)
 
 /* ---- numbers ---- */
 
-/* Calls that Debian 12's libseccomp lacks. From 424 on all architectures share their numbers. */
+/* Calls that the libseccomp of Debian 12 or of Ubuntu 22.04 (2.5.3) lacks. From 424 on all architectures share their numbers. */
 static const struct {
     const char *name;
     int nr;
     uint32_t audit; /* the only architecture that has it, or 0 */
 } newer[] = {
+    {"futex_waitv", 449, 0},
+    {"set_mempolicy_home_node", 450, 0},
+    {"cachestat", 451, 0},
+    {"fchmodat2", 452, 0},
+    {"map_shadow_stack", 453, 0},
+    {"futex_wake", 454, 0},
+    {"futex_wait", 455, 0},
+    {"futex_requeue", 456, 0},
     {"statmount", 457, 0},
     {"listmount", 458, 0},
     {"lsm_get_self_attr", 459, 0},

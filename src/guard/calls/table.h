@@ -9,10 +9,6 @@
  */
 #pragma once
 
-#ifndef SYS_fchmodat2
-#define SYS_fchmodat2 452
-#endif
-
 #define INT(n)  (int)a[n]
 #define UINT(n) (unsigned)a[n]
 #define HERE    ((int)a[0] == AT_FDCWD)

@@ -77,10 +77,6 @@ static bool same_object(const char *path, const struct sys_stat *st)
 
 /* ---- statmount ---- */
 
-#ifndef SYS_statmount
-#define SYS_statmount 457
-#define SYS_listmount 458
-#endif
 #define STAT_MOUNT_UNIQUE 0x4000u     /* STATX_MNT_ID_UNIQUE */
 #define NAMESPACE_ID      0x8008b705u /* NS_GET_MNTNS_ID */
 enum { OF_DEVICE = 1, OF_ROOT = 8, OF_POINT = 16, LIST = 64 };

@@ -27,10 +27,10 @@ static uint64_t holes_of(int fd, uint64_t size)
 {
     uint64_t holes = 0;
     for (uint64_t at = 0; at < size;) {
-        const int64_t data = sys_lseek(fd, (int64_t)at, SEEK_DATA);
+        const int64_t data = sys_lseek(fd, (int64_t)at, SYS_SEEK_DATA);
         if (data < 0)
             return data == -ENXIO ? holes + size - at : holes;
-        const int64_t hole = sys_lseek(fd, data, SEEK_HOLE);
+        const int64_t hole = sys_lseek(fd, data, SYS_SEEK_HOLE);
         holes += (uint64_t)data - at;
         if (hole <= data)
             return holes;

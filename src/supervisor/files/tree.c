@@ -432,13 +432,13 @@ static int content_out(struct tree_copy *c, int from, int to, uint64_t size)
     uint64_t at = 0, ended = 0;
     int no = size ? 0 : bytes_out(c, from, to, 0, UNSIZED, &ended);
     while (no == 0 && at < size) {
-        const long data = sys_lseek(from, (int64_t)at, SEEK_DATA);
+        const long data = sys_lseek(from, (int64_t)at, SYS_SEEK_DATA);
         if (data == -ENXIO) { /* nothing but a hole */
             ended = size;
             break;
         }
         const uint64_t begin = data < 0 ? at : (uint64_t)data;
-        const long hole = data < 0 ? data : sys_lseek(from, (int64_t)begin, SEEK_HOLE);
+        const long hole = data < 0 ? data : sys_lseek(from, (int64_t)begin, SYS_SEEK_HOLE);
         const uint64_t end = hole > data && (uint64_t)hole < size ? (uint64_t)hole : size;
         if (begin >= size) { /* it begins behind what was the end */
             ended = size;
