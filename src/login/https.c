@@ -46,12 +46,20 @@ static int tick(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t 
     return 0;
 }
 
+static bool https_alone(CURL *c)
+{
+#if LIBCURL_VERSION_NUM >= 0x075500 /* 7.85; Ubuntu 22.04 has 7.81 */
+    return curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "https") == CURLE_OK;
+#else
+    return curl_easy_setopt(c, CURLOPT_PROTOCOLS, (long)CURLPROTO_HTTPS) == CURLE_OK;
+#endif
+}
+
 static bool set_up(struct https_asking *s, const char *request, struct curl_slist *heads)
 {
     const struct login_ask *a = s->a;
     CURL *c = s->curl;
-    bool ok = curl_easy_setopt(c, CURLOPT_URL, a->endpoint) == CURLE_OK &&
-              curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "https") == CURLE_OK &&
+    bool ok = curl_easy_setopt(c, CURLOPT_URL, a->endpoint) == CURLE_OK && https_alone(c) &&
               curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) == CURLE_OK &&
               curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 1L) == CURLE_OK &&
               curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 2L) == CURLE_OK &&
