@@ -695,7 +695,8 @@ static void race(void *(*other)(void *), void *ctx, void (*once)(int), const cha
     for (int i = 0;; i++) {
         once(i);
         clock_gettime(CLOCK_MONOTONIC, &now);
-        bool enough = unguarded ? i >= 64 && (i & (i - 1)) == 0 && won(seen) : i > tries && now.tv_sec - from.tv_sec > 1;
+        bool enough =
+            unguarded ? i >= 64 && (i & (i - 1)) == 0 && won(seen) : i > tries && now.tv_sec - from.tv_sec > 1;
         if (now.tv_sec - from.tv_sec > 20 || enough) {
             printf("    %d tries\n", i);
             break;
