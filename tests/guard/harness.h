@@ -52,6 +52,9 @@ int box_shell(const struct box *box, const char *command, struct box_result *ret
 /* Whether some denial names this path's end. */
 bool box_denied(const struct box_result *r, const char *path_end);
 
+/* Whether we are root and what takes seconds is left to the ordinary user, as whom each program runs next (PINFOLD_TEST_ALL=1: never). */
+bool box_left_to_user(void);
+
 /* A fresh directory to be a workspace, below /var/tmp/pinfold-test-guard-UID; removed by box_workspace_end. */
 char *box_workspace(void);
 void box_workspace_end(char *path);

@@ -666,7 +666,23 @@ static void *flip_path(void *ctx)
     }
     return NULL;
 }
-static void race(void *(*other)(void *), void *ctx, void (*once)(int))
+#define SEEN "a/b/.seen"
+/* The workspace where no guard is: there a race only has to show that it can be won. */
+static const char *unguarded;
+/* In a process of its own, which stands in its own place. seen: what a race makes itself when it has won, as what it does meanwhile may look so. */
+static bool won(const char *seen)
+{
+    char path[256];
+    int status = 0;
+    snprintf(path, sizeof path, "%s/%s", unguarded, seen ? seen : "");
+    if (seen)
+        return access(path, F_OK) == 0;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(harmed(unguarded));
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+static void race(void *(*other)(void *), void *ctx, void (*once)(int), const char *seen)
 {
     pthread_t thread;
     stop = 0;
@@ -679,7 +695,9 @@ static void race(void *(*other)(void *), void *ctx, void (*once)(int))
     for (int i = 0;; i++) {
         once(i);
         clock_gettime(CLOCK_MONOTONIC, &now);
-        if (now.tv_sec - from.tv_sec > 20 || (i > tries && now.tv_sec - from.tv_sec > 1)) {
+        bool enough =
+            unguarded ? i >= 64 && (i & (i - 1)) == 0 && won(seen) : i > tries && now.tv_sec - from.tv_sec > 1;
+        if (now.tv_sec - from.tv_sec > 20 || enough) {
             printf("    %d tries\n", i);
             break;
         }
@@ -696,7 +714,7 @@ static void open_shared(int i)
 static void a_race_path(void)
 {
     const char *two[] = {"a/harmless", "a/.envrc"};
-    race(flip_path, two, open_shared);
+    race(flip_path, two, open_shared, NULL);
 }
 static void *flip_directory(void *ctx)
 {
@@ -715,7 +733,7 @@ static void a_race_link(void)
 {
     mkdir("swap-dir", 0777);
     (void)!symlink(".git/hooks", "swap-link");
-    race(flip_directory, NULL, through_swapped);
+    race(flip_directory, NULL, through_swapped, NULL);
 }
 static int flipping;
 static void *flip_fd(void *ctx)
@@ -737,7 +755,7 @@ static void a_race_dup(void)
 {
     int two[] = {open("a", O_PATH), open(".git/hooks", O_PATH)};
     flipping = dup(two[0]);
-    race(flip_fd, two, through_fd);
+    race(flip_fd, two, through_fd, NULL);
 }
 static void *flip_parent(void *ctx)
 {
@@ -754,15 +772,15 @@ static void into_parent(int i)
     mkdir("a/p/hooks", 0777);
     close(open("a/p/hooks/post-commit", O_WRONLY | O_CREAT, 0666));
     if (access("a/.git/hooks/post-commit", F_OK) == 0)
-        put("a/b/.seen", "x");
+        put(SEEN, "x");
     unlink("a/p/hooks/post-commit");
     rmdir("a/p/hooks");
 }
 static void a_race_parent(void)
 {
     mkdir("a/p", 0777);
-    race(flip_parent, NULL, into_parent);
-    put("loot", access("a/b/.seen", F_OK) == 0 ? SECRET : "");
+    race(flip_parent, NULL, into_parent, SEEN);
+    put("loot", access(SEEN, F_OK) == 0 ? SECRET : "");
 }
 static void *flip_mode(void *ctx)
 {
@@ -785,7 +803,7 @@ static void write_target(int i)
 }
 static void a_race_target(void)
 {
-    race(flip_mode, NULL, write_target);
+    race(flip_mode, NULL, write_target, NULL);
 }
 
 /* Where somebody stands, and what the guard keeps open for the next call with the same text, gets another name. */
@@ -835,7 +853,7 @@ static void where_it_stands(int i)
 static void a_race_stand(void)
 {
     int two[] = {open("a", O_PATH), open(".git/hooks", O_PATH)};
-    race(flip_stand, two, where_it_stands);
+    race(flip_stand, two, where_it_stands, NULL);
 }
 static int race_top;
 static void *flip_under(void *ctx)
@@ -853,7 +871,7 @@ static void stands_under(int i)
     mkdir("hooks", 0777);
     close(open("hooks/post-commit", O_WRONLY | O_CREAT, 0666));
     if (faccessat(race_top, "a/.git/hooks/post-commit", F_OK, 0) == 0)
-        close(openat(race_top, "a/b/.seen", O_WRONLY | O_CREAT, 0666));
+        close(openat(race_top, SEEN, O_WRONLY | O_CREAT, 0666));
     unlink("hooks/post-commit");
     rmdir("hooks");
 }
@@ -863,9 +881,9 @@ static void a_race_under(void)
     race_top = open(".", O_PATH);
     if (chdir("a/p") < 0)
         return;
-    race(flip_under, NULL, stands_under);
+    race(flip_under, NULL, stands_under, SEEN);
     if (fchdir(race_top) == 0)
-        put("loot", access("a/b/.seen", F_OK) == 0 ? SECRET : "");
+        put("loot", access(SEEN, F_OK) == 0 ? SECRET : "");
 }
 static void *flip_link(void *ctx)
 {
@@ -889,7 +907,7 @@ static void by_link(int i)
 static void a_race_kept_link(void)
 {
     mkdir("way", 0777);
-    race(flip_link, NULL, by_link);
+    race(flip_link, NULL, by_link, NULL);
 }
 
 /*
@@ -999,7 +1017,7 @@ static void a_race_bind(void)
 {
     const char *two[] = {"a/harmless", "a/.envrc"};
     shared_address.sun_family = AF_UNIX;
-    race(flip_address, two, bind_shared);
+    race(flip_address, two, bind_shared, NULL);
 }
 
 struct attack {
@@ -1140,6 +1158,7 @@ static bool attack_works(const struct attack *a, bool guarded, struct box_result
     rules[N_RULES - 2].text = keep;
     rules[N_RULES - 1].text = hide;
     prepare(ws);
+    unguarded = guarded ? NULL : ws;
     struct box box = {
         .workspace = ws, .rules = rules, .n_rules = N_RULES, .unguarded = !guarded, .reads = a->kind == 1};
     box_run(&box, run_attack, (void *)(uintptr_t)a, r);
@@ -1160,10 +1179,7 @@ int main(int argc, char **argv)
             continue;
         struct box_result r = {0};
         bool raced = strncmp(a->name, "race", 4) == 0;
-        /* Those that take seconds: of root and the ordinary user, as whom it runs next, the latter alone. */
-        const char *next = getenv("PINFOLD_TEST_USER"), *all = getenv("PINFOLD_TEST_ALL");
-        if (argc < 2 && !(all && *all == '1') && (raced || strncmp(a->name, "slow", 4) == 0) && geteuid() == 0 &&
-            next && *next)
+        if (argc < 2 && (raced || strncmp(a->name, "slow", 4) == 0) && box_left_to_user())
             continue;
         if (a->kind != 2)
             CHECK(attack_works(a, false, &r), "%s: does not work without the guard (status %d)", a->name, r.status);
