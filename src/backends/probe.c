@@ -198,7 +198,7 @@ static int try_namespaces(struct trying ask, struct tried *ret)
     }
     out = close_fd(out);
     long n = sys_read(in, ret, sizeof *ret);
-    while (sys_waitid(3 /* P_PIDFD */, pidfd, &info, WEXITED | __WALL) == -EINTR)
+    while (sys_waitid(SYS_OF_PIDFD, pidfd, &info, WEXITED | __WALL) == -EINTR)
         ;
     sys_shut(pidfd);
     if (stack)

@@ -165,7 +165,7 @@ static void server_end(struct remote_server *s)
     s->socket = close_fd(s->socket); /* the end of the connection is the end of the box */
     if (s->pidfd >= 0) {
         siginfo_t info;
-        while (waitid(P_PIDFD, (id_t)s->pidfd, &info, WEXITED | __WCLONE) < 0 && errno == EINTR)
+        while (waitid(3 /* P_PIDFD */, (id_t)s->pidfd, &info, WEXITED | __WCLONE) < 0 && errno == EINTR)
             ;
     }
     s->pidfd = close_fd(s->pidfd);

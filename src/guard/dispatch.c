@@ -319,7 +319,7 @@ static int wait_status(const siginfo_t *info)
 int guard_end_of_init(int init_pidfd)
 {
     siginfo_t info = {0};
-    int no = sys_waitid(P_PIDFD, init_pidfd, &info, WEXITED | __WALL);
+    int no = sys_waitid(SYS_OF_PIDFD, init_pidfd, &info, WEXITED | __WALL);
     return no < 0 ? no : wait_status(&info);
 }
 

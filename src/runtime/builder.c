@@ -401,7 +401,7 @@ static _Noreturn void watch_box(struct builder *b, int init)
     int e;
     builder_settle_in_time(b, -1, init);
     do
-        e = sys_waitid(3 /* P_PIDFD */, init, &info, WEXITED | __WALL);
+        e = sys_waitid(SYS_OF_PIDFD, init, &info, WEXITED | __WALL);
     while (e == -EINTR);
     if (b->plan->tier)
         hunt_down(&b->runner); /* of a pid 1 that was killed */

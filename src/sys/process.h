@@ -163,6 +163,7 @@ SYS_CALL(int, sys_execve, (const char *path, const char *const *argv, const char
          envp)
 SYS_CALL(int, sys_wait4, (int pid, int *ret_status, int flags, struct rusage *ret_usage), SYS_wait4, pid, ret_status,
          flags, ret_usage)
+enum { SYS_OF_PIDFD = 3 }; /* waitid(2): P_PIDFD, which glibc before 2.36 lacks */
 SYS_CALL(int, sys_waitid, (int kind, int id, siginfo_t *ret, int flags), SYS_waitid, kind, id, ret, flags)
 SYS_CALL(int, sys_kill, (int pid, int signal), SYS_kill, pid, signal)
 /* A descriptor that becomes readable when process `pid` ends, or -errno. pidfd_open(2). */

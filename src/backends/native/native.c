@@ -432,7 +432,7 @@ static void native_finish(struct started *s)
         if (!ended)
             engine_kill(s);
         for (int tries = 0; tries < 3; tries++) {
-            int e = sys_waitid(3 /* P_PIDFD */, s->pidfd, &info, WEXITED | __WALL);
+            int e = sys_waitid(SYS_OF_PIDFD, s->pidfd, &info, WEXITED | __WALL);
             if (e == 0 || e == -ECHILD)
                 break;
             tries -= e == -EINTR;

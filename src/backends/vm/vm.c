@@ -553,7 +553,7 @@ static void vm_finish(struct started *s)
     engine_native.finish(s);
     if (s->tool_pidfd >= 0) {
         (void)sys_pidfd_kill(s->tool_pidfd, SIGKILL);
-        while (sys_waitid(3 /* P_PIDFD */, s->tool_pidfd, &info, WEXITED | __WALL) == -EINTR)
+        while (sys_waitid(SYS_OF_PIDFD, s->tool_pidfd, &info, WEXITED | __WALL) == -EINTR)
             ;
         s->tool_pidfd = sys_shut(s->tool_pidfd);
     }
