@@ -19,7 +19,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/shm.h>
@@ -225,18 +224,20 @@ static int make_user_namespace(const struct attack_stage *s)
     (void)s;
     return status(unshare(CLONE_NEWUSER));
 }
+/* mount(2) and umount(2): <sys/mount.h> conflicts with <linux/io_uring.h> (glibc 2.35). */
+enum { REMOUNT = 32, BIND = 4096, DETACH = 2 };
 static int remount_root(const struct attack_stage *s)
 {
     (void)s;
-    return status(mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND, NULL));
+    return status((int)syscall(SYS_mount, NULL, "/", NULL, (unsigned long)(REMOUNT | BIND), NULL));
 }
 static int mount_something(const struct attack_stage *s)
 {
-    return status(mount("none", at(s, "work"), "tmpfs", 0, NULL));
+    return status((int)syscall(SYS_mount, "none", at(s, "work"), "tmpfs", 0ul, NULL));
 }
 static int unmount_hidden(const struct attack_stage *s)
 {
-    return status(umount2(at(s, "hidden"), MNT_DETACH));
+    return status((int)syscall(SYS_umount2, at(s, "hidden"), DETACH));
 }
 static int make_device(const struct attack_stage *s)
 {

@@ -146,6 +146,13 @@ struct row {
         unsigned test, arg, mask, value;
     } when[2];
 };
+#ifndef OPEN_TREE_CLONE /* glibc before 2.36 */
+#define OPEN_TREE_CLONE         1
+#define OPEN_TREE_CLOEXEC       O_CLOEXEC
+#define MOVE_MOUNT_F_EMPTY_PATH 4
+#define MOUNT_ATTR_RDONLY       1
+#define MOUNT_ATTR_NOSUID       2
+#endif
 #ifndef __NR_fchmodat2
 #define __NR_fchmodat2 452
 #endif
