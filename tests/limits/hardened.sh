@@ -59,14 +59,14 @@ mount -t proc proc /proc
 
 # SELinux's boolean, as a machine with Fedora's policy shows it. What it forbids it forbids by a policy, which is not there.
 mount -t tmpfs none /sys/fs && mkdir -p /sys/fs/selinux/booleans && echo "1 1" >/sys/fs/selinux/booleans/deny_ptrace && echo 1 >/sys/fs/selinux/enforce
-has deny-ptrace "$(as_user "\$P run -q -- true; \$P doctor")" "guard: SELinux's boolean deny_ptrace is on" "seccomp-notification   SELinux's boolean deny_ptrace is on" "-> sudo setsebool -P deny_ptrace off"
+has deny-ptrace "$(as_user "\$P run -q -- true; \$P doctor")" "guard, unix-sockets: SELinux's boolean deny_ptrace is on" "seccomp-notification   SELinux's boolean deny_ptrace is on" "-> sudo setsebool -P deny_ptrace off"
 echo 0 >/sys/fs/selinux/enforce
 has deny-ptrace-of-a-permissive-machine "$(as_user "$writes")" yes
 umount /sys/fs
 
 echo 3 >$yama # for as long as this machine runs
 rm -f /home/user/project/made
-has ptrace-scope-3 "$(as_user "$writes; ls; \$P doctor; \$P session start s")" "guard: kernel.yama.ptrace_scope is 3" "restart the machine" "seccomp-notification   kernel.yama.ptrace_scope is 3"
+has ptrace-scope-3 "$(as_user "$writes; ls; \$P doctor; \$P session start s")" "guard, unix-sockets: kernel.yama.ptrace_scope is 3" "restart the machine" "seccomp-notification   kernel.yama.ptrace_scope is 3"
 [ ! -e /home/user/project/made ]
 say $? ptrace-scope-3-starts-nothing "a command ran"
 has ptrace-scope-3-without-the-guard "$(as_user '$P run -q --may-lose guard --may-lose unix-sockets -- sh -c "echo yes >made && cat made"')" yes
