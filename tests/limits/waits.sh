@@ -15,6 +15,10 @@ cd /root/work || exit 1
 echo 'synchronize_rcu_expedited synchronize_rcu synchronize_srcu synchronize_srcu_expedited' >$at/set_ftrace_filter || exit 1
 echo function >$at/current_tracer || exit 1
 echo 1 >$at/events/sched/sched_process_exit/enable || exit 1
+# What a session's daemon was asked for, to be seen beside its waits when there are too many.
+for call in accept4 recvmsg sendmsg; do
+    echo 1 >$at/events/syscalls/sys_enter_$call/enable || exit 1
+done
 
 say() { # whether, name, why
     number=$((number + 1))
@@ -83,7 +87,7 @@ busiest() { # the most lines of $seen within a second
 sleep 1
 trace "$pinfold" exec s -- true
 [ $ended = 0 ] && [ "$(busiest)" -le 9 ] && ! echo "$seen" | grep synchronize | grep -qv expedited
-say $? exec "status $ended, at most 9 in a second: $seen; $(cat /root/out)"
+say $? exec "status $ended, at most 9 in a second: $seen; $(cat /root/out); $(grep -E 'sched_process_exit|sys_|synchronize' $at/trace | tr -s ' ')"
 echo "# exec: $(echo "$seen" | tr -s ' ' | cut -d ' ' -f 1,5- | sort | uniq -c | tr -s ' ' | tr '\n' ';')"
 "$pinfold" session rm s >/root/out 2>&1
 echo "1..$number"
