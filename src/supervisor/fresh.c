@@ -8,8 +8,8 @@
  *
  * When the last process of a session's box has ended, pid 1 says so (FRAME_IDLE), and all overlays are looked at anew soon, in nobody's
  * time: not at once, because the caller of that command ends at that moment, and each look interrupts all processors. From then on nothing
- * looks up names in them until the next command, so that one need not wait for it: what the host changes
- * meanwhile has no old name. That holds for a second, because others than the box's processes can look in, of which nothing is known here
+ * looks up names in them until the next command, so that one need not wait for it, and masks are left alone: what the host changes
+ * meanwhile has no old name. The next command waits for nothing within a second, because others than the box's processes can look in, of which nothing is known here
  * (root by /proc/PID/root); and never in a session whose guard has served the file API, which looks up names itself.
  *
  * A name that is looked up anew goes through all layers of its mask: nothing hidden shows.
@@ -102,7 +102,8 @@ void fresh_idle_due(struct box *b, uint64_t now)
 
 void fresh_awake(struct box *b, uint64_t now)
 {
-    if (!b->n_fresh || b->fresh_at > now || b->stage >= STAGE_ENDING || b->last_words)
+    /* Since that look nothing has run in the box, and before the next command there is another. */
+    if (!b->n_fresh || b->fresh_at > now || b->idle_until || b->stage >= STAGE_ENDING || b->last_words)
         return;
     const int no = look_anew(b, true);
     const uint64_t end = now_us(), wait = (end - now) * PART;
