@@ -8,8 +8,8 @@
  *
  * When the last process of a session's box has ended, pid 1 says so (FRAME_IDLE), and all overlays are looked at anew soon, in nobody's
  * time: not at once, because the caller of that command ends at that moment, and each look interrupts all processors. From then on nothing
- * looks up names in them until the next command, so that one need not wait for it, and masks are left alone: what the host changes
- * meanwhile has no old name. The next command waits for nothing within a second, because others than the box's processes can look in, of which nothing is known here
+ * looks up names in them until the next command, so masks are left alone, and that command need not wait: what the host changes meanwhile
+ * has no old name. It need not wait for a second only, because others than the box's processes can look in, of which nothing is known here
  * (root by /proc/PID/root); and never in a session whose guard has served the file API, which looks up names itself.
  *
  * A name that is looked up anew goes through all layers of its mask: nothing hidden shows.
