@@ -2,7 +2,7 @@
 # How often a start makes the kernel wait for all processors (RCU), counted by the kernel's own function tracer in a machine of its own
 # (guest.sh, as root). A wait counts if it comes before pinfold's end and before that of the process that waits: the rest is in nobody's way. Lines of TAP.
 #     waits.sh PINFOLD
-# shellcheck disable=SC2319 # say takes the status of a condition
+# shellcheck disable=SC2016,SC2319 # words of an inner shell; say takes the status of a condition
 set -u
 pinfold=$1
 at=/sys/kernel/tracing
