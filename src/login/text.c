@@ -62,8 +62,10 @@ static int put(json_t *j, const char *place, json_t *value)
         json_t *next = json_object_get(j, own);
         if (!json_is_object(next)) {
             next = json_object();
-            if (json_object_set_new(j, own, next) < 0)
-                break;
+            if (json_object_set_new(j, own, next) < 0) {
+                json_decref(value);
+                return -ENOMEM;
+            }
         }
         j = next;
     }

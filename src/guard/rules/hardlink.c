@@ -191,10 +191,10 @@ static int copy_content(struct guard *g, int from, int to, uint64_t size)
     if (sys_call(SYS_ioctl, to, SYS_CLONE_FILE, from, 0, 0, 0) == 0)
         return 0;
     for (uint64_t at = 0; at < size;) {
-        long data = sys_call(SYS_lseek, from, at, SYS_SEEK_DATA, 0, 0, 0);
+        long data = sys_lseek(from, at, SYS_SEEK_DATA);
         if (data == -ENXIO)
             break;
-        long hole = data < 0 ? -1 : sys_call(SYS_lseek, from, data, SYS_SEEK_HOLE, 0, 0, 0);
+        long hole = data < 0 ? -1 : sys_lseek(from, data, SYS_SEEK_HOLE);
         uint64_t begin = data < 0 ? at : (uint64_t)data,
                  end = hole < 0 || (uint64_t)hole > size ? size : (uint64_t)hole;
         int no = copy_range(g, from, to, begin, end);
