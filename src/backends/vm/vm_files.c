@@ -28,12 +28,15 @@ static int read_file(const char *path, struct buf *out)
     return fd < 0 ? -errno : fd_read_all(fd, out);
 }
 
-/* The version in a bzImage (Documentation/arch/x86/boot.rst, kernel_version), up to its first blank. */
+/* The version in a bzImage (Documentation/arch/x86/boot.rst, kernel_version), up to its first blank. NULL with errno 0: it is none. */
 static const char *release_of(const char *kernel, struct arena *mem)
 {
     static char head[32768];
     auto_fd int fd = open(kernel, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof head - 1);
+    if (n < 0)
+        return NULL;
+    errno = 0;
     if (n < 0x210 || memcmp(head + 0x202, "HdrS", 4) != 0)
         return NULL;
     head[n] = 0;
@@ -175,23 +178,34 @@ static int make_key(const struct modules *m, const char *kernel, const char *ini
     return 0;
 }
 
+/* Ubuntu keeps its kernels from all but root (mode 0600), which people meet as the first thing there. */
+static int not_read(const char *kernel, int error, struct err *e)
+{
+    if (error == EACCES)
+        return err_say(e, ERR_CANNOT,
+                       "vm: you may not read the kernel '%s' (Ubuntu lets only root); copy it (sudo install -m 0644 "
+                       "'%s' /usr/local/lib/) and name the copy with --vm-kernel FILE",
+                       kernel, kernel);
+    if (error)
+        return err_sys(e, ERR_CANNOT, error, "vm: cannot read the kernel '%s' (--vm-kernel)", kernel);
+    return err_say(e, ERR_CANNOT, "vm: '%s' is not a kernel (bzImage); name one with --vm-kernel FILE", kernel);
+}
+
 static int try_kernel(const struct policy *p, const char *kernel, bool emulated, struct arena *mem,
                       struct machine_fact *ret, struct err *e)
 {
     struct modules m = {.mem = mem};
     const char *release = release_of(kernel, mem), *lacking = NULL, *init;
     if (!release)
-        return err_say(e, ERR_CANNOT, "vm: '%s' is not a readable kernel (bzImage); name one with --vm-kernel FILE",
-                       kernel);
+        return not_read(kernel, errno, e);
     if (!modules_for(p, kernel, &m, release, &lacking))
-        return err_say(e, ERR_CANNOT,
-                       lacking
-                           ? "vm: the kernel %s has no %s; install another (Debian: apt install linux-image-amd64) or "
-                             "name one with "
-                             "--vm-kernel"
-                           : "vm: the modules of the kernel %s%.0s are not in /lib/modules; name their directory with "
-                             "--vm-modules DIR",
-                       release, lacking ? lacking : "");
+        return err_say(
+            e, ERR_CANNOT,
+            lacking ? "vm: the kernel %s has no %s; install another (Debian: apt install linux-image-amd64, Ubuntu: "
+                      "linux-image-generic) or name one with --vm-kernel"
+                    : "vm: the modules of the kernel %s%.0s are not in /lib/modules; name their directory with "
+                      "--vm-modules DIR",
+            release, lacking ? lacking : "");
     int r = tool_init(mem, &init, NULL, e);
     if (r < 0)
         return r;
@@ -207,6 +221,7 @@ int machine_find(const struct policy *p, bool emulated, struct arena *mem, struc
     if (p->vm_kernel)
         return try_kernel(p, p->vm_kernel, emulated, mem, ret, e);
     DIR *d = opendir("/boot");
+    int error = errno;
     bool found = false;
     for (struct dirent *at; d && (at = readdir(d));) {
         struct machine_fact f;
@@ -230,10 +245,11 @@ int machine_find(const struct policy *p, bool emulated, struct arena *mem, struc
         *e = last;
         return -EOPNOTSUPP;
     }
-    return err_say(
-        e, ERR_CANNOT,
-        "vm: there is no kernel in /boot; install one (Debian: apt install linux-image-amd64) or name one with "
-        "--vm-kernel FILE");
+    if (!d && error != ENOENT)
+        return err_sys(e, ERR_CANNOT, error, "vm: cannot look for a kernel in /boot (name one with --vm-kernel FILE)");
+    return err_say(e, ERR_CANNOT,
+                   "vm: there is no kernel in /boot; install one (Debian: apt install linux-image-amd64, Ubuntu: "
+                   "linux-image-generic) or name one with --vm-kernel FILE");
 }
 
 /* ---- the initramfs ---- */
