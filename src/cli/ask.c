@@ -16,8 +16,16 @@
 #include "base/json.h"
 #include "client/entry.h"
 #include "project/project.h"
+#include "user/dialogue.h"
 
 enum { MAX_LISTS = 1 << 30 }; /* of arguments, of which exec takes less */
+
+static bool behind_output;
+
+void complain_behind_output(void)
+{
+    behind_output = has_sequences(2);
+}
 
 void complain(const char *format, ...)
 {
@@ -26,6 +34,8 @@ void complain(const char *format, ...)
     va_start(args, format);
     utf8_line(&line, "pinfold: ", format, args);
     va_end(args);
+    if (behind_output)
+        (void)!write(2, TERMINAL_CLEAN, sizeof TERMINAL_CLEAN - 1);
     (void)!write(2, line.p, line.n); /* one write: lines of several runs do not mix */
 }
 

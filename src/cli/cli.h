@@ -157,6 +157,8 @@ bool ask_policy(const struct ask *a, struct pinfold_policy **ret, int *ret_statu
 
 /* "pinfold: <sentence>" on stderr. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* What a command left of a terminal's sequence or colour would swallow the lines from now on: they begin with a clean terminal. */
+void complain_behind_output(void);
 /* A command quoted for a shell; control characters appear as numbers. */
 void put_command(char *const *words, struct buf *out);
 void complain_line(const char *line);

@@ -203,6 +203,7 @@ int verb_learn(struct ask *a)
                       .trust = entry_trust_written,
                       .ctx = a};
     a->learning = &l;
+    complain_behind_output();
     const int status = learn_now(a, &l, terminal);
     a->learning = NULL;
     return status;

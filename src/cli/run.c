@@ -31,15 +31,11 @@ struct output_lines {
 static void say_line(void *ctx, enum pinfold_say what, const char *sentence)
 {
     const struct output_lines *l = ctx;
-    if (what == PINFOLD_SAY_WARNING) {
-        complain("%s", sentence);
-        return;
-    }
-    if (what == PINFOLD_SAY_NOTE ? !l->notes : !l->around)
+    if (what == PINFOLD_SAY_NOTE ? !l->notes : what != PINFOLD_SAY_WARNING && !l->around)
         return;
     if (l->clears && what != PINFOLD_SAY_HEADER) /* notes come before the command, too, so the first is not enough */
         (void)!write(2, TERMINAL_CLEAN, sizeof TERMINAL_CLEAN - 1);
-    if (l->dim && what != PINFOLD_SAY_NOTE) {
+    if (l->dim && what != PINFOLD_SAY_NOTE && what != PINFOLD_SAY_WARNING) {
         char line[4200];
         int n = snprintf(line, sizeof line, "\033[2mpinfold: %s\033[0m\n", sentence);
         (void)!write(2, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
@@ -50,12 +46,11 @@ static void say_line(void *ctx, enum pinfold_say what, const char *sentence)
 
 static struct output_lines choose_lines(const struct ask *a)
 {
-    struct output_lines l = {.notes = !a->quiet && !a->json};
+    struct output_lines l = {.notes = !a->quiet && !a->json, .clears = has_sequences(2)};
     if (a->quiet || a->json)
         return l;
     bool terminal = isatty(2);
     l.around = terminal || a->verbose;
-    l.clears = has_sequences(2);
     l.dim = has_colours(2);
     return l;
 }
@@ -116,6 +111,7 @@ int run_command(struct ask *a, const char *const *argv)
     if (pinfold_policy_load(&po, &policy, &error) < 0)
         return report_failure(a, result_fd, &error);
     int r = pinfold_run(policy, &o, &result, &error);
+    complain_behind_output();
     pinfold_policy_free(policy);
     if (r < 0)
         return report_failure(a, result_fd, &error);

@@ -143,9 +143,8 @@ struct facts {
     struct path_pins *pins; /* earlier targets of paths, or NULL */
     /* Filled in by the survey. */
     const char *
-        /* the program or socket in core_pattern that gets core dumps, if the caller's limit cannot prevent that; or
-           NULL */
-        core_program;
+        /* the program or socket in core_pattern that hears of crashes, if no limit can prevent that; or NULL */
+        core_handler;
     const char *program;                  /* pinfold's own program file, real, or NULL */
     const char *helpers[3];               /* where pinfold's other programs may be (survey/helper.h), or NULL */
     const char *runtime;                  /* the runtime directory in /tmp (survey/runtime_dir.h), or NULL */

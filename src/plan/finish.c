@@ -171,6 +171,22 @@ static int say_roots(struct making *m)
     return m->plan->root_note ? note(m, "%s", m->plan->root_note) : -ENOMEM;
 }
 
+/* Who hears of crashes of the command although its limit is 1, or could not become 1. */
+static int note_core(struct making *m, const char *handler)
+{
+    if (!handler)
+        return 0;
+    if (handler[0] == '@')
+        return note(m,
+                    "crashes of the command are told to the socket in this machine's core_pattern (%s): the core limit "
+                    "keeps its memory from being sent there, but nothing keeps the kernel from connecting",
+                    handler);
+    return note(m,
+                "core dumps of the command go to this machine's core_pattern (%s): a core limit of 1 would prevent "
+                "that, but your hard limit is 0 and cannot be raised",
+                handler);
+}
+
 int lock_make(struct making *m)
 {
     int r = add_plain(m, STEP_NO_CAPS);
@@ -187,11 +203,8 @@ int lock_make(struct making *m)
     r = limits_make(m);
     if (r == 0)
         r = say_roots(m);
-    if (r == 0 && m->facts->core_program)
-        r = note(m,
-                 "core dumps of the command go to this machine's core_pattern (%s): a core limit of 1 would prevent "
-                 "that, but your hard limit is 0 and cannot be raised",
-                 m->facts->core_program);
+    if (r == 0)
+        r = note_core(m, m->facts->core_handler);
     m->plan->cwd = r == 0 ? cwd_of(m) : NULL;
     if (!m->plan->cwd)
         return r < 0 ? r : no_memory(m);

@@ -85,22 +85,22 @@ static int survey_own(struct surveyor *s, struct facts *f)
 }
 
 /*
- * A hard limit of 0 cannot be raised to 1, which alone keeps the kernel from passing a core dump to a program ("|...")
- * or a socket ("@..."). Checked only in that case.
+ * A limit of 1 keeps the kernel from starting a program of core_pattern ("|..."); a hard limit of 0 cannot be raised to it. A socket
+ * there ("@...", Linux 6.16) is connected to whatever the limit is (coredump_socket() in fs/coredump.c).
  */
 static int survey_core(const struct surveyor *s, struct facts *f)
 {
     struct sys_rlimit limit;
     char text[256];
-    if (sys_prlimit(RLIMIT_CORE, NULL, &limit) < 0 || limit.hard != 0)
-        return 0;
     auto_fd int fd = sys_openat(AT_FDCWD, "/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC, 0);
     long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
     if (n <= 0 || (text[0] != '|' && text[0] != '@'))
         return 0;
+    if (text[0] == '|' && (sys_prlimit(RLIMIT_CORE, NULL, &limit) < 0 || limit.hard != 0))
+        return 0;
     text[n - (text[n - 1] == '\n')] = 0;
-    f->core_program = arena_text(s->mem, text);
-    return f->core_program ? 0 : -ENOMEM;
+    f->core_handler = arena_text(s->mem, text);
+    return f->core_handler ? 0 : -ENOMEM;
 }
 
 int survey(const struct policy *p, struct facts *f, struct arena *mem, struct err *e)

@@ -19,6 +19,10 @@
 #define OPENS_AFTER_US 600000u
 #define LOOK_AGAIN_US  500000u /* while another program has the terminal */
 #define PTY_MAJOR      136u
+/* A link that all text would be a part of; colours that make it invisible: the Linux console's, those with a number, of text, of the
+   background (xterm). */
+#define OWN_LOOKS "\033]8;;\033\\\033]R\033\\\033]104\033\\\033]110\033\\\033]111\033\\"
+#define ERASE_BELOW "\033[J" /* what stands there could be taken for a part of the question */
 
 int dialogue_terminal(void)
 {
@@ -106,8 +110,9 @@ bool dialogue_begin(struct dialogue *d, const char *text, uint64_t now)
     d->open = false;
     d->n = 0;
     d->opens_at = now + OPENS_AFTER_US;
-    show_text(d, TERMINAL_CLEAN);
+    show_text(d, TERMINAL_CLEAN OWN_LOOKS);
     show_text(d, line_ending(d));
+    show_text(d, ERASE_BELOW);
     show_text(d, text);
     show_text(d, line_ending(d));
     return true;

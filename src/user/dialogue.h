@@ -1,7 +1,7 @@
 /*
  * One question at a time to the user at the controlling terminal, shared by all callers in this process. Earlier output
- * may have left the terminal inside an escape sequence, or with other colours or another character set; this is reset
- * first. Input typed before the question and in the first moment after it is thrown away, so that keys meant for
+ * may have left the terminal inside an escape sequence, with other colours or another character set, or so that text shows in a few
+ * lines alone; this is reset first. Input typed before the question and in the first moment after it is thrown away, so that keys meant for
  * something else do not answer it. Programs of one terminal ask one after the other, since an answer goes to whichever
  * reads first. Times are microseconds of the monotonic clock.
  */
@@ -10,8 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Ends unfinished sequences: CAN, string terminator, attributes, character set, cursor. ECMA-48, ISO 2022. */
-#define TERMINAL_CLEAN "\030\033\\\033[0m\017\033(B\033[?25h"
+/* Ends unfinished sequences: CAN, string terminator, attributes, character set, cursor. ECMA-48, ISO 2022. Then what keeps text from being
+   seen where it is written: VT52, output to a printer, insertion, no wrapping, waiting with what is drawn, margins, lines that scroll
+   (which would put the cursor to the top). */
+#define TERMINAL_CLEAN                                                                                                                     \
+    "\030\033\\\033[0m\017\033(B\033[?25h"                                                                                                    \
+    "\033<\033[4i\033[4l\033[?7h\033[?2026l\0337\033[?69l\033[r\0338"
 
 struct dialogue {
     int fd;           /* the terminal, or -1 */

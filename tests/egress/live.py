@@ -460,7 +460,7 @@ def terminal(t):
         t.report("prompt/" + name, shown is not None and out is not None and b"ok.test:8099 (curl, process " in shown and (b"hello" in out) == hello, (shown, out))
 
     # what was typed before is not an answer; the box's escape sequences do not reach into the question
-    x = Terminal(t, *flags, "sh", "-c", "stty -echo; printf '\\033[8m\\033(0\\033]0;title'; " + get + "; echo over; while read -r line; do printf 'got<%s>\\n' \"$line\"; done")
+    x = Terminal(t, *flags, "sh", "-c", "stty -echo; printf '\\033]8;;http://other.test\\007\\033]11;#123\\007\\033[8m\\033(0\\033]0;title'; " + get + "; echo over; while read -r line; do printf 'got<%s>\\n' \"$line\"; done")
     time.sleep(0.3)
     x.type(b"y\r")  # before the question, or in its first moment
     shown = x.until(b"the box asks")
@@ -476,6 +476,8 @@ def terminal(t):
     t.report("prompt/typed-before-does-not-count", shown is not None and early is None and out is not None and b"hello" not in out, (shown, early, out))
     cleaned = shown is not None and shown.rindex(b"\033[8m") < shown.rindex(b"\030\033\\\033[0m\017\033(B")
     t.report("prompt/begins-with-a-clean-terminal", cleaned, shown)
+    coloured = shown is not None and all(b"\033]" + what in shown[shown.rindex(b"#123"):] for what in (b"8;;\033", b"104", b"110", b"111"))
+    t.report("prompt/begins-with-no-link-and-the-terminal's-colours", coloured, shown)
     t.report("prompt/the-answer-is-not-the-command's", got is not None, got)
 
     # two boxes of one pipeline are in the foreground of one terminal: they ask one after the other, and an answer is for what is shown

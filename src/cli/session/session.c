@@ -178,6 +178,7 @@ static int run_in(struct ask *a, const char *name, struct pinfold_session *sessi
         return run_detached(session, &o);
     if (!open_result(a, &result_fd))
         return STATUS_SANDBOX;
+    complain_behind_output();
     if (pinfold_exec(session, &o, &result, &error) < 0)
         return report_failure(a, result_fd, &error);
     complain_lines(a->quiet || a->json ? "" : pinfold_result_note(result));
@@ -476,6 +477,7 @@ static int job_output(struct ask *a, const struct job_ask *j)
     int ended;
     if (a->follow) {
         const struct pinfold_attach_options o = {.size = sizeof o, .job = j->job, .watch_only = 1};
+        complain_behind_output();
         int status = pinfold_job_attach(j->session, &o, NULL, &error);
         if (status >= 0 && error.text[0])
             complain("%s", error.text);
@@ -520,6 +522,7 @@ static int job_attach(struct ask *a, const struct job_ask *j)
     struct pinfold_error error = {0};
     const struct pinfold_attach_options o = {.size = sizeof o, .job = j->job};
     char *notes = NULL;
+    complain_behind_output();
     int status = pinfold_job_attach(j->session, &o, &notes, &error);
     complain_lines(notes ? notes : "");
     free(notes);
