@@ -128,9 +128,11 @@ def in_memory():
 
 def disk_in_memory(memory):
     """Beside in_memory(), which gave this place: a disk for scenes, ext4 in a file in memory, which nobody tells of each block that is free
-    again. SCRATCH for whoever has no such memory, or may make no such disk."""
+    again. SCRATCH for whoever has little memory, since several suites have such a disk at a time, or may make no such disk."""
     place, image = "/var/opt", os.path.join(memory, "disk")
-    if memory == SCRATCH or os.environ.get("PINFOLD_TEST_ALL") == "1" or not os.path.isdir(place) or have("mkfs.ext4"):
+    with open("/proc/meminfo", encoding="ascii") as file:
+        available = next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable:"))
+    if available < 8 << 30 or memory == SCRATCH or os.environ.get("PINFOLD_TEST_ALL") == "1" or not os.path.isdir(place) or have("mkfs.ext4"):
         return SCRATCH
     with open(image, "wb") as file:
         os.truncate(file.fileno(), 3 << 30)
