@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "run/report.h"
+#include "match/path.h"
 #include "survey/cgroup.h"
 #include "survey/runtime_dir.h"
 #include "backends/container/container_ask.h"
@@ -293,8 +294,9 @@ static void check_box(struct doctor_report *r)
     put_check(r, lost ? CHECK_PART : CHECK_YES, "box", arena_text(r->mem, buf_cstr(&words)), NULL);
 }
 
-/* Sessions whose record went with the directory; each has a link to where that was. */
-static unsigned sessions_without_state(struct arena *mem)
+/* Sessions whose record went with the state directory; each has a link to where that was. A link to elsewhere is of a
+   session that was started with another state directory, and says nothing about this one. */
+static unsigned sessions_without_state(struct arena *mem, const char *state)
 {
     unsigned n = 0;
     const char *run = runtime_path(mem), *top = run ? arena_printf(mem, "%s/s", run) : NULL;
@@ -302,7 +304,11 @@ static unsigned sessions_without_state(struct arena *mem)
     for (struct dirent *entry; d && (entry = readdir(d));) {
         char to[PATH_MAX];
         const char *of = arena_printf(mem, "%s/%s/of", top, entry->d_name);
-        if (of && readlink(of, to, sizeof to) > 0 && access(of, F_OK) < 0 && errno == ENOENT)
+        const ssize_t len = of ? readlink(of, to, sizeof to - 1) : -1;
+        if (len <= 0)
+            continue;
+        to[len] = '\0';
+        if (path_at_or_below(to, state) && access(of, F_OK) < 0 && errno == ENOENT)
             n++;
     }
     if (d)
@@ -324,7 +330,7 @@ static void check_state(struct doctor_report *r)
     auto_buf struct buf words = BUF(MAX_WORDS);
     words_safe(&words, state);
     const int no = access(state, W_OK | X_OK) == 0 ? 0 : errno;
-    const unsigned left = no == ENOENT ? sessions_without_state(r->mem) : 0;
+    const unsigned left = no == ENOENT ? sessions_without_state(r->mem, state) : 0;
     if (no == 0)
         put_check(r, CHECK_YES, "state", arena_text(r->mem, buf_cstr(&words)), NULL);
     else if (left)

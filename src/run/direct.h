@@ -54,6 +54,7 @@ struct pinfold_result {
     struct box_result box;
     bool captured;
     const char *session;                        /* in `mem`; NULL: a run of its own */
+    const char *scope, *workspace;              /* likewise, the session's */
     void (*complete)(struct pinfold_result *r); /* called once before its JSON is made; or NULL */
     const struct session_place *place; /* for that: the session's place, in `mem`, and the time of the request */
     uint64_t began;

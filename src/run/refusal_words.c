@@ -4,9 +4,11 @@
  */
 #include "run/words.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "protocol/egress.h"
@@ -217,6 +219,12 @@ static void hidden_name(const struct policy *policy, const struct path_rule *rul
     buf_text(out, "do it outside the box, or, if this machine has it, allow it with --rw PATH");
 }
 
+/* Whether this machine has no such directory: a box has made it, as a way to a place of its own. */
+static bool is_nowhere(const char *dir)
+{
+    return access(dir, F_OK) < 0 && errno == ENOENT;
+}
+
 /* A place that is read-only because no rule makes it writable, which the caller could change: the nearest remedy. */
 static void read_only_place(const struct denial *d, const struct policy *policy, struct buf *out, size_t *ret_offer)
 {
@@ -263,8 +271,9 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
     buf_text(out, "' failed: it is outside the workspace, and read-only in the box");
     begin_offer(out, ret_offer);
     const char *home = getenv("HOME");
-    if (!itself &&
-        (!n || !strchr(dir + 1, '/') || (home && path_at_or_below(home, dir)))) { /* that would be too much to allow */
+    const bool much = !n || !strchr(dir + 1, '/') || (home && path_at_or_below(home, dir));
+    /* Too much to allow; or a directory that is not there outside, which --rw would refuse. */
+    if (!itself && (much || is_nowhere(dir))) {
         buf_text(out, "do it outside the box");
         if (same(d->action, "create")) /* of a lock or a temporary file --rw would be no help: no path is named */
             buf_text(out, ", or create what the command needs there first and allow that with --rw PATH");

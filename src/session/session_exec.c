@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "run/asked/denied.h"
 #include "run/asked/guess.h"
+#include "run/nested.h"
 #include "run/report.h"
 #include "session/said.h"
 #include "sessiond/sessiond.h"
@@ -23,6 +24,7 @@
 #include "session/replaced.h"
 #include "session/session.h"
 #include "session/shell.h"
+#include "supervisor/audit.h"
 #include "supervisor/parts.h"
 #include "protocol/job.h"
 #include "user/umask.h"
@@ -98,6 +100,30 @@ static int send_command(void *ctx, const int stdio[3], bool tty, unsigned rows, 
 
 /* ---- what was refused to a command ---- */
 
+/* What is a refusal only because the command failed: the session daemon, which logs the others, does not know that. */
+static void log_failed(struct pinfold_result *result)
+{
+    struct box_result *r = &result->box;
+    struct audit_log *log = NULL;
+    int no = 0;
+    for (size_t i = 0; i < r->n_denials && no == 0 && !audit_is_nowhere() && !nested_in_box(); i++) {
+        if (!r->denials[i].soft)
+            continue;
+        if (!r->id[0]) /* of a persistent shell */
+            box_new_id(r->id);
+        struct audit_event event = denial_event(r, &r->denials[i]);
+        event.session = result->session;
+        event.scope = result->scope;
+        event.workspace = result->workspace;
+        no = log ? 0 : audit_open(&log);
+        if (no == 0)
+            no = audit_write(log, &event);
+    }
+    if (no < 0)
+        r->audit_errno = -no;
+    (void)audit_close(log);
+}
+
 /*
  * Asked when somebody wants the whole result, not after every command. The guard tells the session daemon before the refused call
  * returns, so what it told until the command's end is all there is of its session of processes.
@@ -118,6 +144,7 @@ static void ask_denials(struct pinfold_result *result)
     if (fd < 0 || ask_send(fd, q, STR(""), NULL, 0, &ignored) < 0 || ask_answer(fd, &answer, &said, &ignored) < 0)
         return;
     denied_read(r, &said, box_result_status(r) != 0);
+    log_failed(result);
     r->guard_told = !(answer.c & KEEP_LACKS_SOME);
     r->network_told = !answer.c;
 }
@@ -187,6 +214,8 @@ static struct pinfold_result *result_of(const struct pinfold_session *s, const s
     result->json = BUF(MAX_ANSWER_TEXT);
     result->values = VALUES(MAX_REPORT);
     result->session = arena_text(mem, s->record.name);
+    result->scope = arena_text_or_null(mem, s->record.scope);
+    result->workspace = arena_text_or_null(mem, s->record.workspace);
     result->place = place_copy(s, mem);
     result->began = now_us();
     result->complete = ask_denials;

@@ -74,6 +74,7 @@ void denied_read(struct box_result *r, struct buf *answer, bool failed)
         for (size_t i = 6; i < sizeof texts / sizeof *texts; i++)
             drop_empty(texts[i]);
         d.seen = seen;
+        d.soft = soft;
         d.option = option;
         if (!soft || failed)
             (void)box_result_deny(r, &d);
@@ -152,6 +153,10 @@ void denied_add(struct sessiond *k, uint64_t since, struct box_result *r)
     uint32_t lacks = take_since(k, r->command, since, &b);
     if (b.n && buf_ok(&b))
         denied_read(r, &b, r->by_signal || r->code != 0);
+    for (size_t i = 0; k->box && i < r->n_denials; i++) {
+        if (r->denials[i].soft)
+            box_keep_log(k->box, &r->denials[i]);
+    }
     r->guard_told = !(lacks & KEEP_LACKS_SOME);
     r->network_told = !lacks;
 }

@@ -161,6 +161,7 @@ bool box_result_deny(struct box_result *r, const struct denial *d)
     mine.argv = d->argv ? strdup(d->argv) : NULL;
     mine.host = d->host ? strdup(d->host) : NULL;
     mine.seen = d->seen;
+    mine.soft = d->soft;
     mine.key = d->key;
     mine.count = d->count;
     mine.when_ms = d->when_ms ? d->when_ms : now_ms_real();
@@ -345,6 +346,9 @@ static bool is_callers(const char *path, uint32_t action)
         char *slash = strrchr(dir, '/');
         if (slash)
             slash[slash == dir] = 0;
+        /* A directory that only the box has, made as a way to a place of its own: the caller could make it. */
+        while (dir[1] && access(dir, F_OK) < 0 && errno == ENOENT && (slash = strrchr(dir, '/')))
+            slash[slash == dir] = 0;
     }
     return faccessat(AT_FDCWD, dir, W_OK, AT_EACCESS) == 0;
 }
@@ -463,6 +467,11 @@ static bool is_offline(const struct plan *p, char origin[512])
         return false;
     snprintf(origin, 512, "%s", policy_origin(p->policy, p->policy->net_origin, room, sizeof room));
     return true;
+}
+
+void box_keep_log(struct box *b, const struct denial *d)
+{
+    denial_log(b, d);
 }
 
 void offline_in_session(struct box *b, const struct denial_frame *f)

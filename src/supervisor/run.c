@@ -38,7 +38,7 @@ static uint32_t umask_now(bool foreground)
     return mask;
 }
 
-static void new_id(char ret[17])
+void box_new_id(char ret[17])
 {
     unsigned char random[8] = {0};
     /* Only has to differ from other runs; before the kernel's pool is ready, time and pid do. */
@@ -251,7 +251,7 @@ static int box_live(struct box *b, struct box **ret_box, struct box_result *ret)
     b->deadline = b->lasting_at = b->stop_deadline = b->unheard_at = b->meanwhile.at = b->idle_at = b->idle_look =
         NEVER;
     b->meanwhile.watch = -1;
-    new_id(result.id);
+    box_new_id(result.id);
     if (b->command->caller_id)
         snprintf(result.caller_id, sizeof result.caller_id, "%s", b->command->caller_id);
     io_none(&b->io);

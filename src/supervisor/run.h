@@ -283,6 +283,10 @@ void box_keep_end(struct box *b);
 int box_keep_rules(struct box *b, const char *lines, struct err *e);
 /* From a callback: processes what the guard has sent so far. */
 void box_keep_hear(struct box *b);
+/* A run's name in the log, of 16 digits. */
+void box_new_id(char ret[17]);
+/* Logs what is a denial only now that the command has failed (denial.soft). */
+void box_keep_log(struct box *b, const struct denial *d);
 /* Adds a copy to the result's denials, within their limit; false if it is not kept. */
 bool box_result_deny(struct box_result *r, const struct denial *d);
 /* Adds what failed by ordinary permissions; `action` is static. */
