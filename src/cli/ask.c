@@ -20,6 +20,12 @@
 
 enum { MAX_LISTS = 1 << 30 }; /* of arguments, of which exec takes less */
 
+bool has_sequences(int fd)
+{
+    const char *terminal = getenv("TERM");
+    return isatty(fd) && terminal && *terminal && !same(terminal, "dumb");
+}
+
 static bool behind_output;
 
 void complain_behind_output(void)

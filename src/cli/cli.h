@@ -157,6 +157,8 @@ bool ask_policy(const struct ask *a, struct pinfold_policy **ret, int *ret_statu
 
 /* "pinfold: <sentence>" on stderr. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Whether a descriptor is a terminal that obeys escape sequences. */
+bool has_sequences(int fd);
 /* What a command left of a terminal's sequence or colour would swallow the lines from now on: they begin with a clean terminal. */
 void complain_behind_output(void);
 /* A command quoted for a shell; control characters appear as numbers. */
@@ -250,9 +252,7 @@ int verb_discard(struct ask *a);
 int layer_show(const char *id, int fd);
 /* tell.c: each entry of `list` with its path and its member `why`, on stderr: STATUS_NO if there is any. */
 int complain_left(const struct pinfold_value *list, const char *why);
-/* pager.c: whether a descriptor is a terminal that obeys escape sequences; whether it is to be painted; prints by way of the pager on a
-   terminal; puts a patch as people read it. */
-bool has_sequences(int fd);
+/* pager.c: whether a terminal is to be painted; prints by way of the pager on a terminal; puts a patch as people read it. */
 bool has_colours(int fd);
 int print_paged(const struct ask *a, const struct buf *out);
 void put_patch(struct str text, bool colours, struct buf *out);

@@ -21,7 +21,7 @@
 #define PTY_MAJOR      136u
 /* A link that all text would be a part of; colours that make it invisible: the Linux console's, those with a number, of text, of the
    background (xterm). */
-#define OWN_LOOKS "\033]8;;\033\\\033]R\033\\\033]104\033\\\033]110\033\\\033]111\033\\"
+#define OWN_LOOKS   "\033]8;;\033\\\033]R\033\\\033]104\033\\\033]110\033\\\033]111\033\\"
 #define ERASE_BELOW "\033[J" /* what stands there could be taken for a part of the question */
 
 int dialogue_terminal(void)

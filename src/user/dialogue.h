@@ -13,8 +13,8 @@
 /* Ends unfinished sequences: CAN, string terminator, attributes, character set, cursor. ECMA-48, ISO 2022. Then what keeps text from being
    seen where it is written: VT52, output to a printer, insertion, no wrapping, waiting with what is drawn, margins, lines that scroll
    (which would put the cursor to the top). */
-#define TERMINAL_CLEAN                                                                                                                     \
-    "\030\033\\\033[0m\017\033(B\033[?25h"                                                                                                    \
+#define TERMINAL_CLEAN                                                                                                 \
+    "\030\033\\\033[0m\017\033(B\033[?25h"                                                                             \
     "\033<\033[4i\033[4l\033[?7h\033[?2026l\0337\033[?69l\033[r\0338"
 
 struct dialogue {

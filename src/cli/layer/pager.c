@@ -13,12 +13,6 @@
 #include "base/json.h"
 #include "cli/cli.h"
 
-bool has_sequences(int fd)
-{
-    const char *terminal = getenv("TERM");
-    return isatty(fd) && terminal && *terminal && !same(terminal, "dumb");
-}
-
 bool has_colours(int fd)
 {
     const char *no = getenv("NO_COLOR");
