@@ -23,14 +23,15 @@ enum { MAX_LISTS = 1 << 30 }; /* of arguments, of which exec takes less */
 bool has_sequences(int fd)
 {
     const char *terminal = getenv("TERM");
-    return isatty(fd) && terminal && *terminal && !same(terminal, "dumb");
+    return terminal && *terminal && !same(terminal, "dumb") && isatty(fd);
 }
 
 static bool behind_output;
 
 void complain_behind_output(void)
 {
-    behind_output = has_sequences(2);
+    if (has_sequences(2)) /* otherwise nothing is written: a page of its own */
+        behind_output = true;
 }
 
 void complain(const char *format, ...)

@@ -141,6 +141,7 @@ struct facts {
     size_t n_paths;
     const char *written;    /* the record of what boxes could write (survey/written.h), or NULL */
     struct path_pins *pins; /* earlier targets of paths, or NULL */
+    bool thorough;          /* for explain, among others: what only it says is looked at, too */
     /* Filled in by the survey. */
     const char *
         /* the program or socket in core_pattern that hears of crashes, if no limit can prevent that; or NULL */

@@ -110,6 +110,7 @@ static int prepare_for(const struct pinfold_policy *p, const struct engine *engi
         ask->state_home ? ask->state_home : path_dir(n->mem, p->layers.world.state); /* of .../pinfold */
     n->facts.user_name = p->layers.world.user_name;
     n->facts.program = p->layers.world.program;
+    n->facts.thorough = thorough;
     n->facts.uid = geteuid();
     n->facts.gid = getegid();
     n->facts.policy = p->policy;

@@ -219,10 +219,28 @@ static void hidden_name(const struct policy *policy, const struct path_rule *rul
     buf_text(out, "do it outside the box, or, if this machine has it, allow it with --rw PATH");
 }
 
-/* Whether this machine has no such directory: a box has made it, as a way to a place of its own. */
-static bool is_nowhere(const char *dir)
+/*
+ * Makes `dir` the nearest directory on the way to it that this machine has, because --rw would refuse another: the command makes
+ * several, or the box has made some as a way to a place of its own. Whether it had to change `dir`.
+ */
+static bool to_existing(char *dir)
 {
-    return access(dir, F_OK) < 0 && errno == ENOENT;
+    bool changed = false;
+    char *slash;
+    while (access(dir, F_OK) < 0 && errno == ENOENT && (slash = strrchr(dir, '/'))) {
+        slash[slash == dir] = 0;
+        changed = true;
+        if (slash == dir)
+            break;
+    }
+    return changed;
+}
+
+/* ~/.local, ~/.config: of all programs. */
+static bool is_of_all_programs(const char *home, const char *dir)
+{
+    const size_t n = home ? strlen(home) : 0;
+    return n && path_at_or_below(dir, home) && dir[n] == '/' && dir[n + 1] == '.' && !strchr(dir + n + 1, '/');
 }
 
 /* A place that is read-only because no rule makes it writable, which the caller could change: the nearest remedy. */
@@ -271,9 +289,9 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
     buf_text(out, "' failed: it is outside the workspace, and read-only in the box");
     begin_offer(out, ret_offer);
     const char *home = getenv("HOME");
-    const bool much = !n || !strchr(dir + 1, '/') || (home && path_at_or_below(home, dir));
-    /* Too much to allow; or a directory that is not there outside, which --rw would refuse. */
-    if (!itself && (much || is_nowhere(dir))) {
+    const bool above = !itself && to_existing(dir);
+    if (!itself && (!n || !strchr(dir + 1, '/') || (home && path_at_or_below(home, dir)) ||
+                    (above && is_of_all_programs(home, dir)))) { /* that would be too much to allow */
         buf_text(out, "do it outside the box");
         if (same(d->action, "create")) /* of a lock or a temporary file --rw would be no help: no path is named */
             buf_text(out, ", or create what the command needs there first and allow that with --rw PATH");

@@ -337,19 +337,27 @@ void denial_limit(struct box *b, const struct limits_hit *hit)
     denial_keep(b, &d);
 }
 
-/* Whether the caller could change what is at `path`, or make it: otherwise the box is not why it failed. */
-static bool is_callers(const char *path, uint32_t action)
+/*
+ * Whether the caller could change what is at `path`, or make it: otherwise the box is not why it failed. *ret_way, if not NULL:
+ * whether it is in a directory that this machine lacks.
+ */
+static bool is_callers(const char *path, uint32_t action, bool *ret_way)
 {
     char dir[DENIAL_TEXT];
+    bool way = false;
     snprintf(dir, sizeof dir, "%s", path);
     if (action != DENIAL_WRITE && action != DENIAL_CHANGE) {
         char *slash = strrchr(dir, '/');
         if (slash)
             slash[slash == dir] = 0;
         /* A directory that only the box has, made as a way to a place of its own: the caller could make it. */
-        while (dir[1] && access(dir, F_OK) < 0 && errno == ENOENT && (slash = strrchr(dir, '/')))
+        while (dir[1] && access(dir, F_OK) < 0 && errno == ENOENT && (slash = strrchr(dir, '/'))) {
             slash[slash == dir] = 0;
+            way = true;
+        }
     }
+    if (ret_way)
+        *ret_way = way;
     return faccessat(AT_FDCWD, dir, W_OK, AT_EACCESS) == 0;
 }
 
@@ -358,7 +366,7 @@ static void built_in_session(struct box *b, const struct denial_frame *f, size_t
 {
     char file[] = "file", action[16], rule[16] = "read-only", origin[] = "every box", how[] = "mount";
     const bool known = f->action < sizeof actions / sizeof *actions && actions[f->action] && path[0] == '/';
-    if (!known || !b->sessiond->denied || (f->action != DENIAL_OWNER && !is_callers(path, f->action)))
+    if (!known || !b->sessiond->denied || (f->action != DENIAL_OWNER && !is_callers(path, f->action, NULL)))
         return;
     snprintf(action, sizeof action, "%s", actions[f->action]);
     if (f->action == DENIAL_OWNER)
@@ -420,6 +428,8 @@ void built_frame(struct box *b, const struct denial_frame *f, size_t n)
 {
     char path[DENIAL_TEXT];
     size_t text_n = n - offsetof(struct denial_frame, text);
+    /* Where a box has made a way to a cache, programs try this and that in passing: it displaces no other refusal. */
+    bool way = false;
     /* The bytes come from a process beside hostile ones. */
     snprintf(path, sizeof path, "%.*s", (int)(text_n < sizeof path ? text_n : sizeof path - 1), f->text);
     if (f->action == DENIAL_NAMESPACE) {
@@ -427,7 +437,9 @@ void built_frame(struct box *b, const struct denial_frame *f, size_t n)
     } else if (b->sessiond) {
         built_in_session(b, f, n, path);
     } else if (f->action < sizeof actions / sizeof *actions && path[0] == '/' && actions[f->action] &&
-               (f->action == DENIAL_OWNER || is_callers(path, f->action))) {
+               (f->action == DENIAL_OWNER || is_callers(path, f->action, &way)) &&
+               !(way && b->built.path && !b->built.way)) {
+        b->built.way = way;
         free(b->built.path);
         b->built.path = strdup(path);
         free(b->built.argv);

@@ -373,6 +373,7 @@ struct box {
     /* The last refusals of FRAME_BUILT: they become denials if the command fails. */
     struct built {
         char *path; /* owned, or NULL: that place was read-only, and the caller could change it */
+        bool way;   /* in a directory that this machine lacks */
         char *argv; /* owned, or NULL */
         uint32_t action, pid;
         bool namespaces, root_map;

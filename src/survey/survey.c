@@ -86,12 +86,14 @@ static int survey_own(struct surveyor *s, struct facts *f)
 
 /*
  * A limit of 1 keeps the kernel from starting a program of core_pattern ("|..."); a hard limit of 0 cannot be raised to it. A socket
- * there ("@...", Linux 6.16) is connected to whatever the limit is (coredump_socket() in fs/coredump.c).
+ * there ("@...", Linux 6.16) is connected to whatever the limit is (coredump_socket() in fs/coredump.c). Only explain says it.
  */
 static int survey_core(const struct surveyor *s, struct facts *f)
 {
     struct sys_rlimit limit;
     char text[256];
+    if (!f->thorough)
+        return 0;
     auto_fd int fd = sys_openat(AT_FDCWD, "/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC, 0);
     long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
     if (n <= 0 || (text[0] != '|' && text[0] != '@'))
