@@ -482,8 +482,10 @@ static void move_bytes(struct box *b, const struct pollfd *p, uint64_t now)
 {
     struct io *io = &b->io;
 
-    for (unsigned i = 0; i < io->n_relays; i++)
-        turn_relay(b, &io->relays[i], &p[i], now);
+    for (unsigned i = 0; i < io->n_relays; i++) {
+        if (!relay_waits(b, i)) /* not either if the question came in this turn, behind what poll(2) saw */
+            turn_relay(b, &io->relays[i], &p[i], now);
+    }
     if (b->stage < STAGE_ENDING && io_hung_up(io)) {
         /* Pid 1 may hold the pty open, too, so the kernel would tell nobody. */
         box_signal(b, SIGHUP, SIGNAL_FOREGROUND);
