@@ -74,6 +74,8 @@ int place_again(struct guard *g, struct place *p);        /* finds it again, bec
 bool place_mounted(struct guard *g, const struct place *p);
 /* Opens what is there now. `follow`: follows links (at most 40); otherwise the link itself. */
 int object_find(struct guard *g, struct place *p, bool follow, struct object *ret);
+/* `fd` is the object's from then on; `mode` as F_GETFL tells */
+int object_behind(struct guard *g, int fd, int mode, struct object *ret);
 int object_of_fd(struct guard *g, int fd, struct object *ret); /* `fd` stays the caller's; a duplicate is kept */
 void object_drop(struct object *o);
 int path_of(struct guard *g, int fd, char path[PLACE_PATH], size_t *ret_n);

@@ -540,18 +540,20 @@ static int object_path_of(struct guard *g, struct object *o)
     return no == -EACCES && o->path[0] != '/' ? 0 : no;
 }
 
+int object_behind(struct guard *g, int fd, int mode, struct object *ret)
+{
+    const bool held = mode >= 0 && !(mode & O_PATH) && (mode & O_ACCMODE) != O_RDONLY;
+    *ret = (struct object){.fd = fd, .magic = true, .held = held};
+    const int no = object_stat(g, ret);
+    return no == 0 ? object_path_of(g, ret) : no;
+}
+
 int object_of_fd(struct guard *g, int fd, struct object *ret)
 {
-    *ret = (struct object){.fd = sys_fcntl(fd, F_DUPFD_CLOEXEC, 0), .magic = true};
-    if (ret->fd < 0)
-        return ret->fd;
-    int mode = sys_fcntl(fd, F_GETFL, 0);
-    ret->held = mode >= 0 && !(mode & O_PATH) && (mode & O_ACCMODE) != O_RDONLY;
-    int no = object_stat(g, ret);
-    if (no == 0)
-        no = object_path_of(g, ret);
+    const int own = sys_fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    const int no = own < 0 ? own : object_behind(g, own, sys_fcntl(fd, F_GETFL, 0), ret);
     if (no < 0)
-        object_drop(ret);
+        ret->fd = close_fd(own);
     return no;
 }
 
