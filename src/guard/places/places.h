@@ -60,6 +60,10 @@ int task_of(const struct guard *g, pid_t tid); /* its directory in /proc, O_PATH
 int open_in_box(struct str path, int flags);
 int place_find(struct guard *g, int dir_fd, const char *text,
                struct place *ret); /* does not follow the last component */
+/* The place `b_text` in the directory of `a`, which was found for `a_text`, if both begin with the same text: then one look at where that leads is
+   enough for a call. The directory stays a's. False: it is to be found. */
+bool place_beside(struct guard *g, const struct place *a, const char *a_text, int a_dir, const char *b_text, int b_dir,
+                  struct place *ret, int *ret_no);
 /* For a call with two paths: the directory that both begin at, opened once, or -1: each finds its own. */
 int place_base(struct guard *g, const char *a, const char *b, int a_dir, int b_dir);
 int place_find_at(struct guard *g, int base, int dir_fd, const char *text, struct place *ret);
