@@ -61,10 +61,9 @@ static long serve_call(struct guard *g)
     }
 }
 
-/* Whether the first that the call's handler does with the caller, once it has read its paths, is to find a place (place_from()). */
+/* Whether the first that the call's handler does with the caller, once it has read its texts, is to find a place (place_from()) or to take a descriptor (target_fd()). */
 static bool finds_caller(const struct guard *g)
 {
-    const __u64 *a = g->n.data.args;
     if (g->plan->filter & FILTER_READS) /* running_judge() */
         return false;
     switch (g->n.data.nr) {

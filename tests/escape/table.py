@@ -552,6 +552,27 @@ A("hide-any-depth-race", "race-swap-read {work}/src/a {work}/src/.env {work}/src
   before=lambda s: (s.write("work/src/.env", TOKEN * 2), s.write("work/src/a", "x")))
 
 
+# Another name of a file that is guarded at the top of the workspace, which the guard finds by what is listed there.
+
+def other_name(entries=0, odd="", mode=0o755):
+    def prepare(scene):
+        scene.write("work/.envrc", "x")
+        scene.write("work/sub/f", "x")
+        os.link(scene.file("work/.envrc"), scene.file("work/sub/other"))
+        for n in [odd] * bool(odd) + list(range(entries)):
+            scene.write(f"work/{n}", "")
+        os.chmod(scene.file("work"), mode)
+    return prepare
+
+
+for name, more in {"": {}, "-among-many": {"entries": 400}, "-beside-letters-that-fold": {"odd": "\u212a"}, "-in-an-unreadable-directory": {"mode": 0o311}}.items():
+    A("guarded-by-another-name" + name, "write {work}/sub/other", "EACCES", before=other_name(**more), effect=marked("{work}/.envrc"))
+    A("guarded-by-a-further-name" + name, "link {work}/sub/other {work}/sub/third , write {work}/sub/third", "EACCES", any_step=True, before=other_name(**more),
+      effect=marked("{work}/.envrc"))
+A("guarded-by-another-name-chmod", "chmod {work}/sub/other", "EACCES", before=other_name(), effect=mode_is("{work}/.envrc", 0o777))
+A("guarded-by-another-name-fchmod", "fchmod {work}/sub/other", "EACCES", before=other_name(), effect=mode_is("{work}/.envrc", 0o777))
+
+
 # ---- what a hidden name gives away without an open
 
 def kept_link(*names):

@@ -71,33 +71,34 @@ static int object_judged(struct guard *g, int dir, uint64_t path, bool follow, e
     return no;
 }
 
-/* The descriptor to act on: a duplicate of the caller's, or one of the copy that now has the name. */
-static int fd_once(struct guard *g, int own, enum denial_action action, enum hardlink_change change, bool alone)
+/*
+ * Judges the object behind `own`, a duplicate of the caller's descriptor, and describes it in g->object, whose descriptor is that duplicate. Returns the
+ * descriptor to act on: `own`, or one of the copy that now has the name.
+ */
+static int fd_once(struct guard *g, int own, int mode, enum denial_action action, enum hardlink_change change,
+                   bool alone)
 {
     int no = names_lock(g, alone);
     if (no < 0)
         return no;
-    no = object_of_fd(g, own, &g->object);
-    int fd = -1;
-    if (no == 0) {
+    no = object_behind(g, own, mode, &g->object);
+    if (no == 0)
         no = verdict_object(g, &g->object, action);
-        if (no == 0)
-            no = target_valid(g);
-        /* A file that the caller has open for writing is its own, however it was opened. */
-        const bool foreign = no == 0 && !g->object.held && hardlink_foreign(g, &g->object);
-        if (foreign)
+    if (no == 0)
+        no = target_valid(g);
+    int fd = own;
+    /* A file that the caller has open for writing is its own, however it was opened. */
+    if (no == 0 && !g->object.held && hardlink_foreign(g, &g->object)) {
+        no = g->object.fd = sys_fcntl(own, F_DUPFD_CLOEXEC, 0);
+        if (no >= 0)
             no = hardlink_own(g, NULL, &g->object, change);
-        if (no == 0 && foreign) {
-            int flags = sys_fcntl(own, F_GETFL, 0) & O_PATH;
-            fd = no = own_reopen(g, g->object.fd, flags | O_NONBLOCK);
-        } else if (no == 0) {
-            fd = no = sys_fcntl(own, F_DUPFD_CLOEXEC, 0);
-        }
+        if (no == 0)
+            fd = no = own_reopen(g, g->object.fd, (mode & O_PATH) | O_NONBLOCK);
         object_drop(&g->object);
     }
-    if ((no < 0 || fd < 0) && g->names_held)
+    if (no < 0 && g->names_held)
         names_unlock(g);
-    return no;
+    return no == 0 ? fd : no;
 }
 
 /* Judges the object behind a descriptor of the caller; the lock is held if one is returned. `by_path`: O_PATH is
@@ -107,13 +108,14 @@ static int fd_judged(struct guard *g, int fd, enum denial_action action, enum ha
     auto_fd int own = target_fd(g, fd);
     if (own < 0)
         return own;
-    if (!by_path && sys_fcntl(own, F_GETFL, 0) & O_PATH)
+    const int mode = sys_fcntl(own, F_GETFL, 0);
+    if (!by_path && mode & O_PATH)
         return -EBADF;
-    int no = fd_once(g, own, action, change, false);
+    int no = fd_once(g, own, mode, action, change, false);
     while (no == HARDLINK_AGAIN)
-        no = fd_once(g, own, action, change, true);
+        no = fd_once(g, own, mode, action, change, true);
     hardlink_done(g);
-    return no;
+    return no == own ? take_fd(&own) : no;
 }
 
 static long object_done(struct guard *g, int no)
@@ -210,25 +212,13 @@ static int change_judged(struct guard *g, const struct object *o, const struct a
     return verdict_opened_to_all(g, o);
 }
 
-static int fd_change_judged(struct guard *g, int own, const struct alteration *c)
-{
-    if (!may_open(g, c)) /* and is not looked for */
-        return 0;
-    int no = object_of_fd(g, own, &g->object);
-    if (no == 0) {
-        no = change_judged(g, &g->object, c);
-        object_drop(&g->object);
-    }
-    return no;
-}
-
 /* `by_path`: a descriptor with O_PATH is valid, too. */
 long change_fd(struct guard *g, int fd, const struct alteration *c, bool by_path)
 {
     const int own = fd_judged(g, fd, DENIAL_CHANGE, c->copy, by_path);
     if (own < 0 || own == GONE_ON)
         return own;
-    int no = fd_change_judged(g, own, c);
+    int no = change_judged(g, &g->object, c);
     if (no == 0)
         no = change_now(g, own, c);
     names_unlock(g);

@@ -270,7 +270,8 @@ static int rename_once(struct guard *g, int from_dir, int to_dir, unsigned flags
     auto_fd int base = place_base(g, g->text[0], g->text[1], from_dir, to_dir);
     no = place_find_at(g, base, from_dir, g->text[0], &g->from);
     if (no == 0) {
-        no = place_find_at(g, base, to_dir, g->text[1], &g->to);
+        if (!place_beside(g, &g->from, g->text[0], from_dir, g->text[1], to_dir, &g->to, &no))
+            no = place_find_at(g, base, to_dir, g->text[1], &g->to);
         if (no == 0) {
             no = rename_places(g, flags);
             place_drop(&g->to);
@@ -403,7 +404,8 @@ long link_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint64_
     g->from.dir = g->from.seen = -1;
     no = link_source(g, from_dir, g->text[0], flags);
     if (no == 0) {
-        no = place_find(g, to_dir, g->text[1], &g->to);
+        if (flags || !place_beside(g, &g->from, g->text[0], from_dir, g->text[1], to_dir, &g->to, &no))
+            no = place_find(g, to_dir, g->text[1], &g->to);
         if (no == 0) {
             no = hold_place(g, &g->to, DENIAL_LINK);
             if (no == 0)

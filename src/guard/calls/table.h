@@ -2,40 +2,39 @@
  * The calls that the guard performs, one row each; dispatch.c makes the switch of it, monitor.c what it tells of a failure.
  *
  *     X(call, how it is performed, argument with a directory or descriptor (-1: none), with a path (-1: none),
- *       what a refusal is told as, whether finding its place is the first that is done with its caller)
+ *       what a refusal is told as, whether finding its place, or taking its descriptor, is the first that is done with its caller)
  *
  * In a row `g` is the worker and `a` the arguments. An absolute path asks whether the thread that is known by this number is still
- * there, and a relative one opens its working directory, which is there only as long as that thread.
+ * there, and a relative one opens its working directory or a descriptor, which are there only as long as that thread.
  */
 #pragma once
 
 #define INT(n)  (int)a[n]
 #define UINT(n) (unsigned)a[n]
-#define HERE    ((int)a[0] == AT_FDCWD)
 
 /* clang-format off */
 #define GUARD_CALLS(X)                                                                                                                        \
-    X(openat, open_call(g, INT(0), a[1], INT(2), UINT(3)), 0, 1, DENIAL_WRITE, HERE)                                                          \
-    X(mkdirat, make_call(g, INT(0), a[1], true, UINT(2), 0), 0, 1, DENIAL_CREATE, HERE)                                                       \
+    X(openat, open_call(g, INT(0), a[1], INT(2), UINT(3)), 0, 1, DENIAL_WRITE, true)                                                          \
+    X(mkdirat, make_call(g, INT(0), a[1], true, UINT(2), 0), 0, 1, DENIAL_CREATE, true)                                                       \
     X(mknodat, make_call(g, INT(0), a[1], false, UINT(2), UINT(3)), 0, 1, DENIAL_CREATE, false)                                               \
-    X(symlinkat, symlink_call(g, a[0], INT(1), a[2]), 1, 2, DENIAL_CREATE, false)                                                             \
-    X(linkat, link_call(g, INT(0), a[1], INT(2), a[3], INT(4)), 2, 3, DENIAL_LINK, false)                                                     \
-    X(unlinkat, unlink_call(g, INT(0), a[1], INT(2)), 0, 1, DENIAL_REMOVE, HERE)                                                              \
-    X(renameat, rename_call(g, INT(0), a[1], INT(2), a[3], 0), 2, 3, DENIAL_RENAME, HERE)                                                     \
-    X(renameat2, rename_call(g, INT(0), a[1], INT(2), a[3], UINT(4)), 2, 3, DENIAL_RENAME, HERE)                                              \
+    X(symlinkat, symlink_call(g, a[0], INT(1), a[2]), 1, 2, DENIAL_CREATE, true)                                                              \
+    X(linkat, link_call(g, INT(0), a[1], INT(2), a[3], INT(4)), 2, 3, DENIAL_LINK, true)                                                      \
+    X(unlinkat, unlink_call(g, INT(0), a[1], INT(2)), 0, 1, DENIAL_REMOVE, true)                                                              \
+    X(renameat, rename_call(g, INT(0), a[1], INT(2), a[3], 0), 2, 3, DENIAL_RENAME, true)                                                     \
+    X(renameat2, rename_call(g, INT(0), a[1], INT(2), a[3], UINT(4)), 2, 3, DENIAL_RENAME, true)                                              \
     X(truncate, truncate_call(g, a[0], (int64_t)a[1]), -1, 0, DENIAL_WRITE, false)                                                            \
-    X(fchmod, change_fd(g, INT(0), NEW_MODE(UINT(1)), false), 0, -1, DENIAL_CHANGE, false)                                                    \
-    X(fchmodat, change_at(g, INT(0), a[1], 0, NEW_MODE(UINT(2))), 0, 1, DENIAL_CHANGE, HERE)                                                  \
-    X(fchmodat2, change_at(g, INT(0), a[1], INT(3), NEW_MODE(UINT(2))), 0, 1, DENIAL_CHANGE, false)                                           \
-    X(fchown, change_fd(g, INT(0), NEW_OWNER(UINT(1), UINT(2)), false), 0, -1, DENIAL_OWNER, false)                                           \
-    X(fchownat, change_at(g, INT(0), a[1], INT(4), NEW_OWNER(UINT(2), UINT(3))), 0, 1, DENIAL_OWNER, false)                                   \
-    X(utimensat, times_call(g, INT(0), a[1], a[2], TIMES_SPEC, INT(3)), 0, 1, DENIAL_CHANGE, HERE && a[1])                                    \
+    X(fchmod, change_fd(g, INT(0), NEW_MODE(UINT(1)), false), 0, -1, DENIAL_CHANGE, true)                                                     \
+    X(fchmodat, change_at(g, INT(0), a[1], 0, NEW_MODE(UINT(2))), 0, 1, DENIAL_CHANGE, true)                                                  \
+    X(fchmodat2, change_at(g, INT(0), a[1], INT(3), NEW_MODE(UINT(2))), 0, 1, DENIAL_CHANGE, true)                                            \
+    X(fchown, change_fd(g, INT(0), NEW_OWNER(UINT(1), UINT(2)), false), 0, -1, DENIAL_OWNER, true)                                            \
+    X(fchownat, change_at(g, INT(0), a[1], INT(4), NEW_OWNER(UINT(2), UINT(3))), 0, 1, DENIAL_OWNER, true)                                    \
+    X(utimensat, times_call(g, INT(0), a[1], a[2], TIMES_SPEC, INT(3)), 0, 1, DENIAL_CHANGE, true)                                            \
     X(setxattr, a[0] ? setxattr_call(g, true, -1, a[0], a[1], a[2], a[3], INT(4)) : -EFAULT, -1, 0, DENIAL_CHANGE, false)                     \
     X(lsetxattr, a[0] ? setxattr_call(g, false, -1, a[0], a[1], a[2], a[3], INT(4)) : -EFAULT, -1, 0, DENIAL_CHANGE, false)                   \
-    X(fsetxattr, setxattr_call(g, true, INT(0), 0, a[1], a[2], a[3], INT(4)), 0, -1, DENIAL_CHANGE, false)                                    \
+    X(fsetxattr, setxattr_call(g, true, INT(0), 0, a[1], a[2], a[3], INT(4)), 0, -1, DENIAL_CHANGE, true)                                     \
     X(removexattr, a[0] ? removexattr_call(g, true, -1, a[0], a[1]) : -EFAULT, -1, 0, DENIAL_CHANGE, false)                                   \
     X(lremovexattr, a[0] ? removexattr_call(g, false, -1, a[0], a[1]) : -EFAULT, -1, 0, DENIAL_CHANGE, false)                                 \
-    X(fremovexattr, removexattr_call(g, true, INT(0), 0, a[1]), 0, -1, DENIAL_CHANGE, false)                                                  \
+    X(fremovexattr, removexattr_call(g, true, INT(0), 0, a[1]), 0, -1, DENIAL_CHANGE, true)                                                   \
     GUARD_CALLS_OLD(X)
 /* All others: X(call, how it is performed). From readlinkat on only where reads are judged. */
 #define GUARD_OTHER_CALLS(X)                                                                                                                  \
@@ -71,14 +70,14 @@
     X(creat, open_call(g, AT_FDCWD, a[0], O_CREAT | O_WRONLY | O_TRUNC, UINT(1)), -1, 0, DENIAL_WRITE, true)                                  \
     X(mkdir, make_call(g, AT_FDCWD, a[0], true, UINT(1), 0), -1, 0, DENIAL_CREATE, true)                                                      \
     X(mknod, make_call(g, AT_FDCWD, a[0], false, UINT(1), UINT(2)), -1, 0, DENIAL_CREATE, false)                                              \
-    X(symlink, symlink_call(g, a[0], AT_FDCWD, a[1]), -1, 1, DENIAL_CREATE, false)                                                            \
-    X(link, link_call(g, AT_FDCWD, a[0], AT_FDCWD, a[1], 0), -1, 1, DENIAL_LINK, false)                                                       \
+    X(symlink, symlink_call(g, a[0], AT_FDCWD, a[1]), -1, 1, DENIAL_CREATE, true)                                                             \
+    X(link, link_call(g, AT_FDCWD, a[0], AT_FDCWD, a[1], 0), -1, 1, DENIAL_LINK, true)                                                        \
     X(unlink, unlink_call(g, AT_FDCWD, a[0], 0), -1, 0, DENIAL_REMOVE, true)                                                                  \
     X(rmdir, unlink_call(g, AT_FDCWD, a[0], AT_REMOVEDIR), -1, 0, DENIAL_REMOVE, true)                                                        \
     X(rename, rename_call(g, AT_FDCWD, a[0], AT_FDCWD, a[1], 0), -1, 1, DENIAL_RENAME, true)                                                  \
     X(chmod, change_at(g, AT_FDCWD, a[0], 0, NEW_MODE(UINT(1))), -1, 0, DENIAL_CHANGE, true)                                                  \
-    X(chown, change_at(g, AT_FDCWD, a[0], 0, NEW_OWNER(UINT(1), UINT(2))), -1, 0, DENIAL_OWNER, false)                                        \
-    X(lchown, change_at(g, AT_FDCWD, a[0], AT_SYMLINK_NOFOLLOW, NEW_OWNER(UINT(1), UINT(2))), -1, 0, DENIAL_OWNER, false)                     \
+    X(chown, change_at(g, AT_FDCWD, a[0], 0, NEW_OWNER(UINT(1), UINT(2))), -1, 0, DENIAL_OWNER, true)                                         \
+    X(lchown, change_at(g, AT_FDCWD, a[0], AT_SYMLINK_NOFOLLOW, NEW_OWNER(UINT(1), UINT(2))), -1, 0, DENIAL_OWNER, true)                      \
     X(utime, a[0] ? times_call(g, AT_FDCWD, a[0], a[1], TIMES_BUF, 0) : -EFAULT, -1, 0, DENIAL_CHANGE, false)                                 \
     X(utimes, a[0] ? times_call(g, AT_FDCWD, a[0], a[1], TIMES_VAL, 0) : -EFAULT, -1, 0, DENIAL_CHANGE, false)                                \
     X(futimesat, times_call(g, INT(0), a[1], a[2], TIMES_VAL, 0), 0, 1, DENIAL_CHANGE, false)

@@ -60,6 +60,10 @@ int task_of(const struct guard *g, pid_t tid); /* its directory in /proc, O_PATH
 int open_in_box(struct str path, int flags);
 int place_find(struct guard *g, int dir_fd, const char *text,
                struct place *ret); /* does not follow the last component */
+/* The place `b_text` in the directory of `a`, which was found for `a_text`, if both begin with the same text: then one look at where that leads is
+   enough for a call. The directory stays a's. False: it is to be found. */
+bool place_beside(struct guard *g, const struct place *a, const char *a_text, int a_dir, const char *b_text, int b_dir,
+                  struct place *ret, int *ret_no);
 /* For a call with two paths: the directory that both begin at, opened once, or -1: each finds its own. */
 int place_base(struct guard *g, const char *a, const char *b, int a_dir, int b_dir);
 int place_find_at(struct guard *g, int base, int dir_fd, const char *text, struct place *ret);
@@ -74,6 +78,8 @@ int place_again(struct guard *g, struct place *p);        /* finds it again, bec
 bool place_mounted(struct guard *g, const struct place *p);
 /* Opens what is there now. `follow`: follows links (at most 40); otherwise the link itself. */
 int object_find(struct guard *g, struct place *p, bool follow, struct object *ret);
+/* `fd` is the object's from then on; `mode` as F_GETFL tells */
+int object_behind(struct guard *g, int fd, int mode, struct object *ret);
 int object_of_fd(struct guard *g, int fd, struct object *ret); /* `fd` stays the caller's; a duplicate is kept */
 void object_drop(struct object *o);
 int path_of(struct guard *g, int fd, char path[PLACE_PATH], size_t *ret_n);

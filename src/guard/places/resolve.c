@@ -498,9 +498,38 @@ int place_find(struct guard *g, int dir_fd, const char *text, struct place *ret)
     return place_find_at(g, -1, dir_fd, text, ret);
 }
 
+/* Where the last component of `text` begins. */
+static size_t last_at(const char *text)
+{
+    const char *slash = strrchr(text, '/');
+    return slash ? (size_t)(slash + 1 - text) : 0;
+}
+
+/* Whether both lead to their directories by the same text. */
+static bool begin_equal(const char *a, const char *b)
+{
+    return last_at(a) == last_at(b) && memcmp(a, b, last_at(a)) == 0;
+}
+
+bool place_beside(struct guard *g, const struct place *a, const char *a_text, int a_dir, const char *b_text, int b_dir,
+                  struct place *ret, int *ret_no)
+{
+    size_t to;
+    if (g->nested || a->dir < 0 || a->seen >= 0 || a->frozen || a->slash || !a->plain || !begin_equal(a_text, b_text) ||
+        (a_dir != b_dir && b_text[0] != '/') || last_part(b_text, strlen(b_text), ret, &to) < 0 || ret->slash ||
+        !ret->plain)
+        return false;
+    ret->dir = a->dir;
+    ret->seen = -1;
+    ret->borrowed = true;
+    ret->frozen = false;
+    *ret_no = place_name(g, ret, a->path, a->dir_n ? a->dir_n : 1);
+    return true;
+}
+
 int place_base(struct guard *g, const char *a, const char *b, int a_dir, int b_dir)
 {
-    if (a_dir != b_dir || a[0] == '/' || b[0] == '/')
+    if (a_dir != b_dir || a[0] == '/' || b[0] == '/' || (!g->nested && begin_equal(a, b)))
         return -1;
     const int base = target_dir(g, a_dir);
     return base < 0 ? -1 : base; /* each finds the error */
@@ -540,18 +569,20 @@ static int object_path_of(struct guard *g, struct object *o)
     return no == -EACCES && o->path[0] != '/' ? 0 : no;
 }
 
+int object_behind(struct guard *g, int fd, int mode, struct object *ret)
+{
+    const bool held = mode >= 0 && !(mode & O_PATH) && (mode & O_ACCMODE) != O_RDONLY;
+    *ret = (struct object){.fd = fd, .magic = true, .held = held};
+    const int no = object_stat(g, ret);
+    return no == 0 ? object_path_of(g, ret) : no;
+}
+
 int object_of_fd(struct guard *g, int fd, struct object *ret)
 {
-    *ret = (struct object){.fd = sys_fcntl(fd, F_DUPFD_CLOEXEC, 0), .magic = true};
-    if (ret->fd < 0)
-        return ret->fd;
-    int mode = sys_fcntl(fd, F_GETFL, 0);
-    ret->held = mode >= 0 && !(mode & O_PATH) && (mode & O_ACCMODE) != O_RDONLY;
-    int no = object_stat(g, ret);
-    if (no == 0)
-        no = object_path_of(g, ret);
+    const int own = sys_fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    const int no = own < 0 ? own : object_behind(g, own, sys_fcntl(fd, F_GETFL, 0), ret);
     if (no < 0)
-        object_drop(ret);
+        ret->fd = close_fd(own);
     return no;
 }
 

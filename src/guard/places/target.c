@@ -373,7 +373,16 @@ int target_string(struct guard *g, uint64_t at, char text[PATH_MAX])
 
 int target_fd(struct guard *g, int fd)
 {
-    if (fd < 0 || g->ours || target_sure(g) < 0)
+    if (fd < 0 || g->ours)
+        return -EBADF;
+    /* A thread that has ended has none, and while it lives nobody else has its number. */
+    if (!g->sure && !g->again && g->who->pidfd >= 0) {
+        const int at_once = sys_pidfd_getfd(g->who->pidfd, fd);
+        g->sure = at_once >= 0;
+        if (g->sure)
+            return at_once;
+    }
+    if (target_sure(g) < 0)
         return -EBADF;
     struct target *t = g->who;
     if (t->pidfd < 0 && t->process < 0) { /* the process, whose threads share a descriptor table */

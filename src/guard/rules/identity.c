@@ -78,15 +78,66 @@ static const struct rule *same_as(struct guard *g, const struct rule *list, size
     return NULL;
 }
 
+/*
+ * What is at the top of a tree, by the hashes of the names there, so that of some 250 rules only those are looked up that can find something. A name
+ * that nobody changes meanwhile is always listed. A file system that ignores case finds a name by other bytes than ASCII, too (the Kelvin sign by
+ * "k"): then, and where the directory cannot be read or has many names, everything may be there.
+ */
+#define TOP_ENTRIES 256
+struct top {
+    bool all;
+    uint64_t may[RULE_HASHES / 64];
+};
+
+static bool is_ascii(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if ((unsigned char)s.p[i] >= 0x80)
+            return false;
+    return true;
+}
+
+static void top_read(struct top *t, struct str tree)
+{
+    _Alignas(8) char records[2048];
+    auto_fd int fd = open_in_box(tree, O_RDONLY | O_DIRECTORY);
+    struct sys_entries entries = SYS_ENTRIES(fd, records);
+    unsigned left = TOP_ENTRIES;
+    *t = (struct top){.all = fd < 0};
+    for (const struct sys_dirent *d; !t->all && (d = sys_next_entry(&entries));) {
+        const struct str name = str_of(d->name);
+        const unsigned h = rule_hash(name);
+        t->may[h / 64] |= 1ull << h % 64;
+        t->all = !is_ascii(name) || --left == 0;
+    }
+    t->all |= entries.no < 0;
+}
+
+/* Whether the first component of a name may be there. */
+static bool top_may(const struct top *t, struct str name)
+{
+    const char *slash = memchr(name.p, '/', name.n);
+    const unsigned h = rule_hash((struct str){name.p, slash ? (size_t)(slash - name.p) : name.n});
+    return t->all || t->may[h / 64] >> h % 64 & 1;
+}
+
 /* The same about the names at the tops of writable trees. */
 static const struct rule *same_as_top(struct guard *g, const struct sys_stat *st)
 {
     struct same s = {.rules = &g->rules, .st = st, .left = SAME_ENTRIES};
+    const struct rule *tree = NULL;
+    struct top t = {.all = true};
     char text[RULE_WHOLE];
     size_t n;
-    for (size_t at = 0; (s.rule = rules_top(&g->rules, &at, text, &n));)
-        if (str_copy((struct str){text, n}, s.path, sizeof s.path) && same_below(AT_FDCWD, s.path, &s, n, SAME_DEPTH))
+    for (size_t at = 0; (s.rule = rules_top(&g->rules, &at, text, &n));) {
+        const struct rule *root = &g->rules.roots[(at - 1) / g->rules.n_names];
+        if (root != tree)
+            top_read(&t, root->path);
+        tree = root;
+        if (top_may(&t, s.rule->path) && str_copy((struct str){text, n}, s.path, sizeof s.path) &&
+            same_below(AT_FDCWD, s.path, &s, n, SAME_DEPTH))
             return s.rule;
+    }
     return NULL;
 }
 

@@ -221,9 +221,7 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
 
 int verdict_link(struct guard *g, const struct object *from, const struct place *to)
 {
-    int no = verdict_object(g, from, DENIAL_LINK);
-    if (no == 0)
-        no = verdict_make(g, to, S_ISLNK(from->st.mode) ? MADE_LINK : MADE_FILE);
+    const int no = verdict_make(g, to, S_ISLNK(from->st.mode) ? MADE_LINK : MADE_FILE);
     g->birth &= !reporoot_marks(g, to); /* it exists already: it may belong to another's repository */
     return no < 0 ? no : reporoot_linked(g, to, &from->st);
 }

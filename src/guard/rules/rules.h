@@ -113,6 +113,7 @@ bool verdict_grantable(struct guard *g, const struct object *o);
 /* A second name of a file that is guarded or hidden under its first (rules of fixed place only, as others cannot be
    listed). */
 int verdict_identity(struct guard *g, const struct sys_stat *st, enum denial_action action, struct str path);
+/* `from` has been judged (verdict_object()). */
 int verdict_link(struct guard *g, const struct object *from, const struct place *to);
 
 /* repository.c. Where a repository's own place begins in `path`, whatever the repository is called; otherwise 0. `ret_config`: it is a
