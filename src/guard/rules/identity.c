@@ -81,7 +81,7 @@ static const struct rule *same_as(struct guard *g, const struct rule *list, size
 /*
  * What is at the top of a tree, by the hashes of the names there, so that of some 250 rules only those are looked up that can find something. A name
  * that nobody changes meanwhile is always listed. A file system that ignores case finds a name by other bytes than ASCII, too (the Kelvin sign by
- * "k"): then, and where the directory cannot be read or has many names, everything may be there.
+ * "k"): then, for rules of such names, and where the directory cannot be read or has many names, everything may be there.
  */
 #define TOP_ENTRIES 256
 struct top {
@@ -118,7 +118,7 @@ static bool top_may(const struct top *t, struct str name)
 {
     const char *slash = memchr(name.p, '/', name.n);
     const unsigned h = rule_hash((struct str){name.p, slash ? (size_t)(slash - name.p) : name.n});
-    return t->all || t->may[h / 64] >> h % 64 & 1;
+    return t->all || !is_ascii(name) || t->may[h / 64] >> h % 64 & 1;
 }
 
 /* The same about the names at the tops of writable trees. */
