@@ -58,6 +58,8 @@ struct policy_world {
      */
     int (*env_files)(void *ctx, const char *workspace, struct arena *mem, const char *names[MAX_ENV_FILES],
                      struct err *e);
+    /* Whether the caller is in a box, where nothing can be trusted. NULL: it is not. */
+    bool (*in_box)(void);
     /* Directories of ssh's configuration that a box's user cannot use (ssh_files.c). Absolute, NULL-terminated; NULL: none. */
     const char *const *ssh_files;
 };

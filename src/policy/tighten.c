@@ -28,6 +28,12 @@ int tighten_refuse(struct merge *m, const struct said *s, const char *does)
                          "%s; options can only restrict the policy", does);
     if (m->text->layer == LAYER_FLAGS)
         return not_honoured(m, s);
+    if (m->world->in_box &&
+        m->world->in_box()) /* which does not see what is trusted outside, and records nothing there */
+        return place_say(m->e, ERR_REFUSED, m->text->file, s->line, s->column,
+                         "%s %s, and no project is trusted in a box; run it outside, or with a policy of its own: "
+                         "pinfold run --policy-text 'version: 1'",
+                         key_table[s->key].path, does);
     return place_say(
         m->e, ERR_REFUSED, m->text->file, s->line, s->column,
         "%s %s, and an untrusted project can only tighten the policy; if you trust this file: pinfold trust %s",

@@ -450,6 +450,7 @@ int layers_build_with(struct layers *l, const struct layer_flag *more, size_t n,
     const char *ssh[MAX_SSH_FILES + 1];
     ssh_files_find(ssh);
     struct policy_world world = {.home = l->world.home,
+                                 .in_box = nested_in_box,
                                  .cwd = l->world.cwd,
                                  .user_name = l->world.user_name,
                                  .variable = variable_of,
