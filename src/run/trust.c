@@ -45,6 +45,13 @@ bool trust_given(struct arena *mem, const char *state, const char *path, struct 
     return wanted && str_is(found, wanted);
 }
 
+bool trust_was_given(struct arena *mem, const char *state, const char *path)
+{
+    struct str found;
+    const char *record = record_path(mem, state, path);
+    return record && read_whole(mem, record, MAX_TRUST_TEXT, FILE_OWN, true, true, &found, NULL) >= 0;
+}
+
 #define TRUST_PLACE "what is trusted is recorded there: set HOME or XDG_STATE_HOME to a directory of yours"
 
 static int write_trust(const char *path, const char *text, struct err *e)
