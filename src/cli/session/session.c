@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/people.h"
