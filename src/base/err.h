@@ -41,6 +41,12 @@ int err_no_process(struct err *e, int r);
 /* Appends what helps where a disk is full or no more files may be open, unless something is appended already; returns r. */
 int err_used_up(struct err *e, int r);
 
+/* The disk or the quota is used up: no other directory of the caller's is needed, but room. */
+static inline bool err_is_full(int r)
+{
+    return r == -ENOSPC || r == -EDQUOT;
+}
+
 static inline bool err_is_refused(int r)
 {
     return r == -EPERM || r == -EACCES;

@@ -209,9 +209,9 @@ static int make_layers(const char *state, struct arena *mem, struct err *e)
         err_say(e, ERR_CANNOT, "--cow: the layer cannot be kept: %s", why);
         return r;
     }
-    return r < 0 ? err_hint(e, err_sys(e, ERR_SYSTEM, -r, "cannot make the directory '%s' for layers", path),
-                            "set HOME or XDG_STATE_HOME to a directory of yours")
-                 : 0;
+    if (r < 0)
+        (void)err_sys(e, ERR_SYSTEM, -r, "cannot make the directory '%s' for layers", path);
+    return r == 0 || err_is_full(r) ? r : err_hint(e, r, "set HOME or XDG_STATE_HOME to a directory of yours");
 }
 
 int layer_again(const struct layer *l, struct err *e)

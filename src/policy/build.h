@@ -32,6 +32,12 @@ enum policy_format {
 /* What a policy may read of its environment; tests pass tables. */
 enum { MAX_ENV_FILES = 64, MAX_SSH_FILES = 2 };
 
+enum policy_untrusted {
+    UNTRUSTED,         /* it never was, or the trust was withdrawn */
+    UNTRUSTED_CHANGED, /* it was, with another content */
+    UNTRUSTED_IN_BOX   /* the caller is in a box, which sees no trust and can record none */
+};
+
 struct policy_world {
     const char *home;      /* of the caller, absolute */
     const char *cwd;       /* absolute: relative paths of flags and the default workspace */
@@ -58,6 +64,8 @@ struct policy_world {
      */
     int (*env_files)(void *ctx, const char *workspace, struct arena *mem, const char *names[MAX_ENV_FILES],
                      struct err *e);
+    /* What is known of a project's policy that is not trusted, for a message. NULL: nothing. */
+    enum policy_untrusted (*untrusted)(void *ctx, const char *file);
     /* Directories of ssh's configuration that a box's user cannot use (ssh_files.c). Absolute, NULL-terminated; NULL: none. */
     const char *const *ssh_files;
 };

@@ -28,10 +28,26 @@ int tighten_refuse(struct merge *m, const struct said *s, const char *does)
                          "%s; options can only restrict the policy", does);
     if (m->text->layer == LAYER_FLAGS)
         return not_honoured(m, s);
+    const struct policy_world *w = m->world;
+    const char *key = key_table[s->key].path, *file = m->text->file;
+    switch (w->untrusted ? w->untrusted(w->ctx, file) : UNTRUSTED) {
+    case UNTRUSTED_IN_BOX:
+        return place_say(m->e, ERR_REFUSED, file, s->line, s->column,
+                         "%s %s, and no project is trusted in a box; run it outside, or with a policy of its own: "
+                         "pinfold run --policy-text 'version: 1'",
+                         key, does);
+    case UNTRUSTED_CHANGED:
+        return place_say(m->e, ERR_REFUSED, file, s->line, s->column,
+                         "%s %s, and this file has changed since you trusted it, so it can only tighten the policy; if "
+                         "you trust it as it is now: pinfold trust %s",
+                         key, does, file);
+    case UNTRUSTED:
+        break;
+    }
     return place_say(
-        m->e, ERR_REFUSED, m->text->file, s->line, s->column,
-        "%s %s, and an untrusted project can only tighten the policy; if you trust this file: pinfold trust %s",
-        key_table[s->key].path, does, m->text->file);
+        m->e, ERR_REFUSED, file, s->line, s->column,
+        "%s %s, and an untrusted project can only tighten the policy; if you trust this file: pinfold trust %s", key,
+        does, file);
 }
 
 /* The rank of the present value, in the order of the key's choices. */

@@ -379,6 +379,14 @@ static int add_all(struct layers *l, struct policy_builder *b, struct err *e)
     return 0;
 }
 
+static enum policy_untrusted untrusted(void *ctx, const char *file)
+{
+    const struct layers *l = ctx;
+    return nested_in_box()                                 ? UNTRUSTED_IN_BOX
+           : trust_was_given(l->mem, l->world.state, file) ? UNTRUSTED_CHANGED
+                                                           : UNTRUSTED;
+}
+
 static int env_files(void *ctx, const char *workspace, struct arena *mem, const char *names[MAX_ENV_FILES],
                      struct err *e)
 {
@@ -450,6 +458,7 @@ int layers_build_with(struct layers *l, const struct layer_flag *more, size_t n,
     const char *ssh[MAX_SSH_FILES + 1];
     ssh_files_find(ssh);
     struct policy_world world = {.home = l->world.home,
+                                 .untrusted = untrusted,
                                  .cwd = l->world.cwd,
                                  .user_name = l->world.user_name,
                                  .variable = variable_of,

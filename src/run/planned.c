@@ -144,8 +144,14 @@ static int plan_here(const struct pinfold_policy *p, struct plan_ask *ask, bool 
     int r = never ? -EPERM : plan_with_slot(p, ask, thorough, dirs, ret, e);
     bool no_place = never || (ret->plan && (err_is_refused(r) || r == -EROFS || r == -ENOTDIR || r == -ENOENT));
 
-    if (!no_place || !move_state(dirs))
+    if (!no_place)
         return r;
+    if (!move_state(dirs)) /* both have been tried; what else helps is said already of some */
+        return e && e->no == EROFS && e->text[0] && e->text[strlen(e->text) - 1] != ')'
+                   ? err_hint(e, r,
+                              "/tmp cannot be written either, where a box has what goes with it: make one of them "
+                              "writable, or set XDG_STATE_HOME to a directory of yours outside of the workspace")
+                   : r;
     if (own_environment) /* setenv() may have moved it */
         ask->environ = (const char *const *)environ;
     ask->state_home = moved_state;

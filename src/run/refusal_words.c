@@ -5,6 +5,7 @@
 #include "run/words.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -236,11 +237,19 @@ static bool to_existing(char *dir)
     return changed;
 }
 
-/* ~/.local, ~/.config: of all programs. */
-static bool is_of_all_programs(const char *home, const char *dir)
+/* ~/.config, ~/.local/share: of all programs, and what is made in some of their names is run later. `above`: all of ~/.NAME. */
+static bool is_of_all_programs(const char *home, const char *dir, bool above)
 {
+    static const char *const shared[] = {".cache",     ".config",      ".local",      ".local/bin",
+                                         ".local/lib", ".local/share", ".local/state"};
     const size_t n = home ? strlen(home) : 0;
-    return n && path_at_or_below(dir, home) && dir[n] == '/' && dir[n + 1] == '.' && !strchr(dir + n + 1, '/');
+    if (!n || !path_at_or_below(dir, home) || dir[n] != '/')
+        return false;
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
+        if (same(dir + n + 1, shared[i]))
+            return true;
+    }
+    return above && dir[n + 1] == '.' && !strchr(dir + n + 1, '/');
 }
 
 /* A place that is read-only because no rule makes it writable, which the caller could change: the nearest remedy. */
@@ -288,10 +297,13 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
     }
     buf_text(out, "' failed: it is outside the workspace, and read-only in the box");
     begin_offer(out, ret_offer);
+    char real[PATH_MAX];
     const char *home = getenv("HOME");
+    if (home && realpath(home, real)) /* targets are real paths; HOME may be a link, or written otherwise */
+        home = real;
     const bool above = !itself && to_existing(dir);
     if (!itself && (!n || !strchr(dir + 1, '/') || (home && path_at_or_below(home, dir)) ||
-                    (above && is_of_all_programs(home, dir)))) { /* that would be too much to allow */
+                    is_of_all_programs(home, dir, above))) { /* that would be too much to allow */
         buf_text(out, "do it outside the box");
         if (same(d->action, "create")) /* of a lock or a temporary file --rw would be no help: no path is named */
             buf_text(out, ", or create what the command needs there first and allow that with --rw PATH");

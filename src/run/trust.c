@@ -45,6 +45,13 @@ bool trust_given(struct arena *mem, const char *state, const char *path, struct 
     return wanted && str_is(found, wanted);
 }
 
+bool trust_was_given(struct arena *mem, const char *state, const char *path)
+{
+    struct str found;
+    const char *record = record_path(mem, state, path);
+    return record && read_whole(mem, record, MAX_TRUST_TEXT, FILE_OWN, true, true, &found, NULL) >= 0;
+}
+
 #define TRUST_PLACE "what is trusted is recorded there: set HOME or XDG_STATE_HOME to a directory of yours"
 
 static int write_trust(const char *path, const char *text, struct err *e)
@@ -54,8 +61,8 @@ static int write_trust(const char *path, const char *text, struct err *e)
         return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "cannot write '%s'", path);
     const int no = file_replace(AT_FDCWD, path, beside, str_of(text), 0600);
     if (no < 0)
-        return err_hint(e, err_sys(e, ERR_SYSTEM, -no, "cannot write '%s'", path), "%s", TRUST_PLACE);
-    return 0;
+        (void)err_sys(e, ERR_SYSTEM, -no, "cannot write '%s'", path);
+    return no == 0 || err_is_full(no) ? no : err_hint(e, no, "%s", TRUST_PLACE);
 }
 
 /* `withdraw`: also of one that is not there any more. Over no link that a box may have made. */
@@ -96,7 +103,7 @@ static int trust(struct arena *mem, const char *state, const char *path, const c
     if (!text || !directory)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot trust '%s'", path);
     r = make_private_directories(directory, e);
-    if (r < 0 && r != -ENOSPC && r != -EDQUOT && own_dirs_allowed(directory) >= 0)
+    if (r < 0 && !err_is_full(r) && own_dirs_allowed(directory) >= 0)
         return err_hint(e, r, "%s", TRUST_PLACE);
     if (r == 0)
         r = write_trust(record, text, e);

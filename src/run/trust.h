@@ -9,6 +9,8 @@
 
 /* Whether the file at the real path `path` with this content is trusted. A store writable by others trusts nothing. */
 bool trust_given(struct arena *mem, const char *state, const char *path, struct str content);
+/* Whether it was trusted, with this content or another. */
+bool trust_was_given(struct arena *mem, const char *state, const char *path);
 /* Trusts (or no longer trusts) the policy at `path`; `ret` gets a message in `mem`. */
 int trust_say(struct arena *mem, const char *state, const char *path, bool withdraw, const char **ret, struct err *e);
 /* Trusts it only if it has this content: who has written it, or shown it, trusts nothing that took its place meanwhile. */

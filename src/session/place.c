@@ -93,6 +93,8 @@ static int own_directory(const char *path, struct err *e)
     char parent[PATH_MAX];
     const char *slash = strrchr(path, '/');
     int r = make_private_directories(path, e);
+    if (err_is_full(r))
+        return r;
     if (r < 0 &&
         runtime_is_said()) /* as a rule of the user who became this one (su, sudo), or of a login that has ended */
         return err_hint(e, r, "XDG_RUNTIME_DIR does not name a directory of yours: unset it, or set it to one that is");
@@ -119,7 +121,7 @@ int place_lock(const struct session_place *p, int *ret, struct err *e)
     int r = make_private_directories(p->state, e);
     if (r < 0 && own_dirs_allowed(p->state) < 0)
         return r;
-    if (r == -ENOSPC || r == -EDQUOT)
+    if (err_is_full(r))
         return r; /* what helps there is said of every full disk */
     if (r < 0)
         return err_hint(e, r, "sessions are recorded there: set HOME or XDG_STATE_HOME to a directory of yours");

@@ -41,9 +41,11 @@ int replaced_workspace(const struct pinfold_session *s, const char *path, const 
     session_shown(&s->place, name);
     (void)err_say(e, ERR_REFUSED, "session '%s' began in a directory '%s' that was removed or moved since%s; %s%s%s",
                   name, r->workspace, there ? ", and what is there now is another one, which it does not have" : "",
-                  remedy ? remedy
-                  : own  ? "end the session and begin a new one"
-                         : "begin it anew: pinfold session start --as-before --recreate '",
+                  remedy   ? remedy
+                  : own    ? "end the session and begin a new one"
+                  : !there ? "cd to where it is now and begin it anew, with the options that it had: pinfold session "
+                             "start --recreate '"
+                           : "begin it anew: pinfold session start --as-before --recreate '",
                   remedy || own ? "" : name, remedy || own ? "" : "'");
     return -ESTALE;
 }

@@ -465,6 +465,8 @@ void io_master(struct io *io, int master)
     struct relay *in = &io->relays[io->tty_in];
     in->to = master;
     in->from = in->from_socket ? io->stdin_fd : reopen(io->stdin_fd, O_RDONLY, &in->own_from);
+    if (io->term.raw && ioctl(io->stdin_fd, FIONREAD, &in->ahead) == 0)
+        in->ahead_eof = (char)term_before(&io->term)->c_cc[VEOF];
 }
 
 void io_pipe(struct io *io, unsigned which, int end)

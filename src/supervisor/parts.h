@@ -57,6 +57,8 @@ struct relay {
     bool line_mode;       /* in: the terminal is shared; read it only in line mode */
     bool terminal;        /* in: `from` is a terminal */
     bool hung_up;         /* and it has hung up */
+    int ahead;            /* bytes of it that were typed before it was raw; among them its end of file is a 0 */
+    char ahead_eof;       /* the character that was */
     bool drain;           /* the box has ended: no more data will arrive */
     uint64_t sleep_until; /* do not poll before (a pty without slaves, a terminal in another program's raw mode) */
     char *hold;

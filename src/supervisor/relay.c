@@ -202,12 +202,22 @@ static size_t splice_step(struct relay *r, size_t room, uint64_t now)
     }
 }
 
+/* A terminal's driver keeps an end of file as a 0, which is read as that once the terminal is raw; the pty is told what was typed. */
+static void tell_ends(struct relay *r, size_t n)
+{
+    for (size_t i = 0; i < n && r->ahead > 0; i++, r->ahead--) {
+        if (!r->hold[i])
+            r->hold[i] = r->ahead_eof;
+    }
+}
+
 static size_t copy_step(struct relay *r, size_t room, uint64_t now)
 {
     if (!have_hold(r))
         return 0;
     size_t k = fetch_bytes(r, r->hold, room < RELAY_CHUNK ? room : RELAY_CHUNK, now);
     if (k) {
+        tell_ends(r, k);
         r->at = 0;
         r->n = k;
         (void)write_held(r);

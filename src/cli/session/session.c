@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/people.h"
@@ -300,7 +301,8 @@ int start_session(struct ask *a, const char *name)
     struct pinfold_error error = {0};
     struct pinfold_session *session;
     int r = ensure(a, name, &session, &error);
-    if (r < 0 && r != -ESTALE && a->start_in) /* that one runs: its message says what to do */
+    /* One that runs, and a full disk, have a message that says what to do. */
+    if (r < 0 && r != -ESTALE && !err_is_full(-error.no) && a->start_in)
         complain(
             "session '%s' cannot be started as before; to start it as one of this directory: pinfold session start "
             "--recreate '%s'",
