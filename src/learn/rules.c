@@ -62,8 +62,10 @@ const char *learn_written(struct learn *l, const char *path)
 {
     if (path[0] != '/')
         return path;
-    if (learn_below(path, l->workspace) && path[strlen(l->workspace)])
-        return arena_text(l->mem, path + strlen(l->workspace) + 1);
+    if (learn_below(path, l->workspace) && path[strlen(l->workspace)]) {
+        const char *in = path + strlen(l->workspace) + 1;
+        return in[0] == '~' ? arena_printf(l->mem, "./%s", in) : arena_text(l->mem, in); /* a name, not the home */
+    }
     const char *near = beside(l, path);
     if (near && !learn_below(l->home, path))
         return arena_printf(l->mem, "../%s", near);

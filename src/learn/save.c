@@ -63,11 +63,10 @@ int learn_look(struct learn *l, struct pinfold_error *error)
     return dir == -ENOENT ? 0 : dir < 0 ? dir : read_policy(l, dir, &l->before, error);
 }
 
-/* The file for itself, as `pinfold policy check FILE` reads it. */
-static int check_written(const struct learn *l, const char *path, struct pinfold_error *error)
+/* The text for itself; its relative paths start at the project, as they do in the file that it becomes. */
+static int check_written(const struct learn *l, const char *text, struct pinfold_error *error)
 {
-    const char *files[] = {path, NULL};
-    const struct pinfold_policy_options o = {.size = sizeof o, .files = files, .no_layers = 1, .cwd = l->workspace};
+    const struct pinfold_policy_options o = {.size = sizeof o, .text = text, .no_layers = 1, .cwd = l->workspace};
     struct pinfold_policy *policy;
     int r = pinfold_policy_load(&o, &policy, error);
     if (r == 0)
@@ -86,12 +85,10 @@ static int write_beside(const struct learn *l, int dir, struct str text, struct 
 /* The directory whose policy this is may be another user's; what they change meanwhile is not overwritten. */
 static int replace(struct learn *l, int dir, struct str text, struct pinfold_error *error)
 {
-    char path[8192];
     const char *now;
     int r = write_beside(l, dir, text, error);
-    snprintf(path, sizeof path, "%s/.pinfold/" BESIDE, l->workspace);
     if (r == 0)
-        r = check_written(l, path, error);
+        r = check_written(l, text.p, error);
     if (r == 0)
         r = read_policy(l, dir, &now, error);
     if (r == 0 && (!now != !l->before || (now && strcmp(now, l->before) != 0)))

@@ -185,7 +185,8 @@ _Noreturn void init_main(struct runner *r, const struct job *job, int control, i
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     e = b.signals = sys_signalfd(&child, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (e >= 0 && r->plan->tier)
+    /* Otherwise orphans would go to the guard where that is a container's pid 1, and it takes each of its children for one of its own. */
+    if (e >= 0 && (r->plan->tier || !(r->plan->namespaces & ~r->plan->outer & CLONE_NEWPID)))
         e = sys_prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     init_must(control, WHERE_CHILD, e);
     sys_umask(job->umask); /* for the command to inherit; with the filter in place the guard would have to handle it */

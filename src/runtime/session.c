@@ -274,7 +274,7 @@ static void take_exec(struct serving *s, struct arrival *a)
     const size_t n = apart ? a->frame.a : a->n;
     int reply = a->n_fds > first ? a->fds[first] : -1;
 
-    s->number = sys_getpid() == 1 ? a->frame.c : 0; /* otherwise orphans are another's children */
+    s->number = sys_getpid() == 1 ? a->frame.c : 0; /* others have no overlays that are looked at anew */
     if (apart && a->n_fds > 0)
         sys_drop(&a->fds[0]);
     if (!j || job_image_check(j, n) < 0 || a->n_fds != first + 1 + (int)job_n_streams(j->flags))

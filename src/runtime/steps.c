@@ -535,6 +535,25 @@ static void tool_tmpfs(const struct runner *r, const struct step *s)
         (void)sys_fchmodat(AT_FDCWD, path, s->mode);
 }
 
+/*
+ * What a container's engine has mounted is where the plan says, and not where a link of the image led: the guard knows what is hidden by
+ * the plan's paths. As the box's user, so a place that this one cannot reach is none either. In a virtual machine they are the host's.
+ */
+static int tool_places(struct runner *r)
+{
+    const struct step *s = plan_steps(r->plan);
+    const bool judged = r->plan->filter & FILTER_READS && !r->plan->outer;
+    int e = 0;
+    for (uint32_t i = 0; e == 0 && judged && i < r->plan->n_steps; i++) {
+        if (s[i].kind != STEP_ATTACH || !(s[i].flags & STEP_TOOL))
+            continue;
+        own_fd int place = open_place(step_text(r, s[i].a), 0);
+        r->failed = i;
+        e = place < 0 ? place : 0;
+    }
+    return e;
+}
+
 static int run_range(struct runner *r, enum phase phase, uint32_t from, uint32_t to)
 {
     const struct step *s = plan_steps(r->plan);
@@ -562,6 +581,8 @@ int steps_run(struct runner *r, enum phase phase)
     int e = phase == PHASE_BUILD ? steps_room(r) : 0;
     if (e == 0)
         e = run_range(r, phase, 0, r->plan->n_steps);
+    if (e == 0 && phase == PHASE_INSIDE)
+        e = tool_places(r);
     if (e == 0 && phase == PHASE_BUILD)
         e = build_end(r);
     if (phase == PHASE_INSIDE) {

@@ -21,8 +21,10 @@
 #define PTY_MAJOR      136u
 /* A link that all text would be a part of; colours that make it invisible: the Linux console's, those with a number, of text, of the
    background (xterm). */
-#define OWN_LOOKS   "\033]8;;\033\\\033]R\033\\\033]104\033\\\033]110\033\\\033]111\033\\"
-#define ERASE_BELOW "\033[J" /* what stands there could be taken for a part of the question */
+#define OWN_LOOKS "\033]8;;\033\\\033]R\033\\\033]104\033\\\033]110\033\\\033]111\033\\"
+/* What stands there could be taken for a part of the question, also if it is guarded from being erased: xterm forgets that of ISO 6429 when
+   that of VT220 is used. And a line whose letters are twice as high shows half of each. */
+#define ERASE_BELOW "\033#5\033[1\"q\033[0\"q\033[J"
 
 int dialogue_terminal(void)
 {

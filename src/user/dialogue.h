@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Ends unfinished sequences: CAN, string terminator, attributes, character set, cursor. ECMA-48, ISO 2022. Then what keeps text from being
-   seen where it is written: VT52, output to a printer, insertion, no wrapping, waiting with what is drawn, margins, lines that scroll
-   (which would put the cursor to the top). */
+/* Ends unfinished sequences: the window of xterm's Tektronix mode (first, since there no other sequence means what it means here), CAN, string
+   terminator, attributes, character set, cursor. ECMA-48, ISO 2022. Then what keeps text from being seen where it is written: VT52, output to a
+   printer, insertion, no wrapping, waiting with what is drawn, margins, lines that scroll (which would put the cursor to the top). */
 #define TERMINAL_CLEAN                                                                                                 \
-    "\030\033\\\033[0m\017\033(B\033[?25h"                                                                             \
+    "\033\003\030\033\\\033[0m\017\033(B\033[?25h"                                                                     \
     "\033<\033[4i\033[4l\033[?7h\033[?2026l\0337\033[?69l\033[r\0338"
 
 struct dialogue {

@@ -122,6 +122,7 @@ kit_busybox_tar() {
             [ -e "$d/bin/$applet" ] || ln -s busybox "$d/bin/$applet"
         done
         mkdir "$d/real" && ln -s real "$d/link"
+        mkdir "$d/real/in" && echo 'behind a link' | tee "$d/real/kept" >"$d/real/in/kept"
         chmod 1777 "$d/tmp" "$d/var/tmp"
         echo 'root:x:0:0:root:/root:/bin/sh' >"$d/etc/passwd"
         echo 'root:x:0:' >"$d/etc/group"

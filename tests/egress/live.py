@@ -460,7 +460,7 @@ def terminal(t):
         t.report("prompt/" + name, shown is not None and out is not None and b"ok.test:8099 (curl, process " in shown and (b"hello" in out) == hello, (shown, out))
 
     # what was typed before is not an answer; the box's escape sequences do not reach into the question
-    x = Terminal(t, *flags, "sh", "-c", "stty -echo; printf '\\033]8;;http://other.test\\007\\033]11;#123\\007\\033[8m\\033(0\\033]0;title'; " + get + "; echo over; while read -r line; do printf 'got<%s>\\n' \"$line\"; done")
+    x = Terminal(t, *flags, "sh", "-c", "stty -echo; printf '\\033V\\033#3\\033[?38h\\033]8;;http://other.test\\007\\033]11;#123\\007\\033[8m\\033(0\\033]0;title'; " + get + "; echo over; while read -r line; do printf 'got<%s>\\n' \"$line\"; done")
     time.sleep(0.3)
     x.type(b"y\r")  # before the question, or in its first moment
     shown = x.until(b"the box asks")
@@ -478,6 +478,13 @@ def terminal(t):
     t.report("prompt/begins-with-a-clean-terminal", cleaned, shown)
     coloured = shown is not None and all(b"\033]" + what in shown[shown.rindex(b"#123"):] for what in (b"8;;\033", b"104", b"110", b"111"))
     t.report("prompt/begins-with-no-link-and-the-terminal's-colours", coloured, shown)
+    # xterm's second window gets what follows, until one of these leaves it (Tektronix mode)
+    elsewhere, _, here = shown.rpartition(b"\033[?38h")[2].rpartition(b"the box asks")[0].rpartition(b"\033\003") if shown else (b"", b"", b"")
+    t.report("prompt/begins-in-the-terminal's-own-window", elsewhere != b"" and here != b"", shown)
+    # its line has letters of the usual height, and what is erased below it was not guarded any more when it was
+    line = shown.rpartition(b"the box asks")[0].rpartition(b"\n")[2] if shown else b""
+    plain = b"\033#5" in line and 0 <= line.find(b'\033[1"q\033[0"q') < line.find(b"\033[J")
+    t.report("prompt/begins-on-a-plain-line-with-nothing-below", plain, shown)
     t.report("prompt/the-answer-is-not-the-command's", got is not None, got)
 
     # two boxes of one pipeline are in the foreground of one terminal: they ask one after the other, and an answer is for what is shown

@@ -12,14 +12,17 @@ void hidden_begin(struct guard *g, const struct guard_table *table, size_t bytes
 {
     if (bytes < sizeof *table || table->n_rules > (bytes - sizeof *table) / sizeof(struct guard_rule))
         return;
+    /* A container's engine makes no namespace that the plan knows of. Links of its image lead to what is hidden by a name behind them. */
+    const bool image = !g->plan->namespaces && !g->plan->tier;
+    const uint64_t links = image ? RESOLVE_NO_MAGICLINKS : RESOLVE_NO_SYMLINKS;
     unsigned directories = 0;
     for (uint32_t i = 0; i < table->n_rules && g->n_hidden < HIDDEN_MAX; i++) {
         struct sys_stat st;
         const struct guard_rule *said = &table->rules[i];
         if (said->kind != GUARD_RULE_HIDE || said->text >= g->plan->strings_bytes)
             continue;
-        auto_fd int fd = sys_openat2(AT_FDCWD, plan_string(g->plan, said->text), O_PATH | O_NOFOLLOW | O_CLOEXEC, 0,
-                                     RESOLVE_NO_SYMLINKS);
+        auto_fd int fd =
+            sys_openat2(AT_FDCWD, plan_string(g->plan, said->text), O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, links);
         if (fd < 0 || sys_stat_fd(fd, SYS_STAT_BASIC | SYS_STAT_BORN, &st) < 0)
             continue;
         const bool follow = S_ISDIR(st.mode) && directories++ < HIDDEN_DIRS;
