@@ -27,7 +27,7 @@ echo "$version" | grep -qxE '[0-9]+\.[0-9]+\.[0-9]+' || die "'$version' is not a
 [ "$(git rev-parse --show-toplevel 2>/dev/null)" = "$(pwd -P)" ] || die "this tree is not a git repository: a release is made of a commit"
 changed=$(git status --porcelain | head -n 5)
 [ -z "$changed" ] || die "the tree is not clean; commit or remove first: $(echo "$changed" | cut -c 4- | tr '\n' ' ')"
-has=$(sed -n "s/^project(.*version: '\([^']*\)'.*/\1/p" meson.build)
+has=$(sed -n "s/^project(.*, version: '\([^']*\)'.*/\1/p" meson.build)
 [ "$has" = "$version" ] || die "meson.build has version '$has', not '$version'; change it in project() and commit"
 dated="## $(echo "$version" | sed 's/\./\\./g') - [0-9]{4}-[0-9]{2}-[0-9]{2}"
 grep -qxE "$dated" CHANGELOG.md || die "CHANGELOG.md has no heading '## $version - YYYY-MM-DD'; give what is under [Unreleased] this heading and commit"
@@ -52,5 +52,6 @@ Made of commit $(git rev-parse HEAD). What is left to do:
     git tag -s v$version -m 'pinfold $version'
     gpg --armor --detach-sign $to/SHA256SUMS
     git push origin v$version
-then publish pinfold-$version.tar.gz, SHA256SUMS and SHA256SUMS.asc with the text of CHANGELOG.md.
+then publish pinfold-$version.tar.gz, SHA256SUMS and SHA256SUMS.asc with the text of CHANGELOG.md. Programs for other
+distributions: scripts/binary.sh on the oldest Debian that is to be supported, for each processor.
 NEXT

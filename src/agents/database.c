@@ -14,6 +14,7 @@
 #include "agents/agents.h"
 #include "base/fd.h"
 #include "protocol/database.h"
+#include "user/packages.h"
 
 /* What it said, or how it ended without a word. */
 static int answer_of(long got, struct database_answer *answer, int status, const char *name, struct err *e)
@@ -23,8 +24,8 @@ static int answer_of(long got, struct database_answer *answer, int status, const
     if (got != (long)sizeof *answer && WIFEXITED(status) && WEXITSTATUS(status) == AGENT_NOT_STARTED)
         return err_say(e, ERR_CANNOT,
                        "cannot copy %s into the session: pinfold-sqlite does not start (it needs the library "
-                       "libsqlite3.so.0, on Debian the package libsqlite3-0)",
-                       name);
+                       "libsqlite3.so.0: %s)",
+                       name, package_install("libsqlite3-0", (char[PACKAGE_WORDS]){0}));
     if (got != (long)sizeof *answer)
         return err_say(e, ERR_SYSTEM,
                        "the process that copies %s into the session died; the session's state is not what its agent "

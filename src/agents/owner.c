@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "protocol/login.h"
 #include "sys/socket.h"
+#include "user/packages.h"
 
 enum { WORDS = 64, OWNER_MS = 160000 };
 
@@ -84,9 +85,8 @@ static int owner_said(long got, struct login_answer *said, int status, const cha
     if (got != (long)sizeof *said && WIFEXITED(status) && WEXITSTATUS(status) == AGENT_NOT_STARTED)
         return err_say(
             e, ERR_CANNOT,
-            "the login in %s is not renewed: pinfold-login does not start (it needs the library libcurl.so.4, "
-            "on Debian the package libcurl4)",
-            shown);
+            "the login in %s is not renewed: pinfold-login does not start (it needs the library libcurl.so.4: %s)",
+            shown, package_install("libcurl4", (char[PACKAGE_WORDS]){0}));
     if (got != (long)sizeof *said)
         return (void)err_say(e, ERR_SYSTEM, "the process that renews the login in %s died", shown), -EAGAIN;
     said->e.text[sizeof said->e.text - 1] = 0;

@@ -81,7 +81,7 @@ struct tool_ask {
 struct engine {
     const char *name;
     const char *program; /* name of the program in PATH; NULL: the engine is no other program */
-    const char *package; /* its Debian package, as after `apt install`, or NULL */
+    const char *package; /* its package on Debian, for package_install(); or NULL */
     bool images;         /* its boxes have the files of an image (policy->image) instead of the host's */
     /*
      * Fills in what this engine can and cannot do here. Cheap (microseconds); starts no process unless `thorough`. The

@@ -25,6 +25,7 @@
 #include "run/nested.h"
 #include "run/words.h"
 #include "run/world.h"
+#include "user/packages.h"
 
 #define MAX_DOCTOR          (64u << 20)
 #define VERSION_PATIENCE_MS 10000u
@@ -204,7 +205,8 @@ static void check_engine(struct doctor_report *r, const struct engine *engine)
     if (!found) {
         put_check(r, CHECK_ABSENT, name,
                   arena_printf(r->mem, "%s is not installed (only needed when asked for)", engine->program),
-                  engine->package ? arena_printf(r->mem, "Debian: apt install %s", engine->package) : NULL);
+                  engine->package ? arena_text(r->mem, package_install(engine->package, (char[PACKAGE_WORDS]){0}))
+                                  : NULL);
         return;
     }
     if (engine->images) {
@@ -232,24 +234,51 @@ static void check_engines(struct doctor_report *r)
         if (engines[i]->program)
             check_engine(r, engines[i]);
     }
-    const char *init = NULL;
+}
+
+/* One of pinfold's own programs: is it there, does it start, and is it of the same version? `library`: whose package it needs, or NULL. */
+static void check_helper(struct doctor_report *r, const char *name, const char *library, const char *needed)
+{
+    const char *path = NULL;
     struct err e = {0};
-    bool there = tool_init(r->mem, &init, NULL, &e) == 0;
-    put_check(r, there ? CHECK_YES : CHECK_PART, "pinfold-init", there ? init : arena_text(r->mem, e.text),
-              there ? NULL : "install all of pinfold: engines other than native start pinfold-init in their boxes");
-    const char *sqlite = NULL;
-    there = tool_helper(r->mem, "pinfold-sqlite", &sqlite, NULL, &e) == 0;
-    put_check(
-        r, there ? CHECK_YES : CHECK_PART, "pinfold-sqlite", there ? sqlite : arena_text(r->mem, e.text),
-        there ? NULL
-              : "install all of pinfold, or build it with libsqlite3-dev installed: agents' logins in SQLite databases "
-                "need it");
-    const char *login = NULL;
-    there = tool_helper(r->mem, "pinfold-login", &login, NULL, &e) == 0;
-    put_check(
-        r, there ? CHECK_YES : CHECK_PART, "pinfold-login", there ? login : arena_text(r->mem, e.text),
-        there ? NULL
-              : "install all of pinfold, or build it where libcurl4-openssl-dev is: agents' logins are renewed by it");
+    if (tool_helper(r->mem, name, &path, NULL, &e) < 0) {
+        put_check(r, CHECK_PART, name, arena_text(r->mem, e.text), needed);
+        return;
+    }
+    const char *const argv[] = {path, "--version", NULL};
+    const char *want = arena_printf(r->mem, "%s " PINFOLD_VERSION "\n", name);
+    auto_buf struct buf said = BUF(4096), line = BUF(4096);
+    int status = tool_ask(argv, VERSION_PATIENCE_MS, &said);
+    if (status == 0 && want && strcmp(buf_cstr(&said), want) == 0) {
+        put_check(r, CHECK_YES, name, path, NULL);
+        return;
+    }
+    struct str rest = buf_view(&said), first = str_until(&rest, '\n');
+    words_safe(&line, arena_str(r->mem, first));
+    if (status == 0)
+        put_check(r, CHECK_PART, name,
+                  arena_printf(r->mem, "%s is '%s', this pinfold is " PINFOLD_VERSION, path, buf_cstr(&line)),
+                  "install all of pinfold again, so that its programs have one version");
+    else if (line.n)
+        put_check(r, CHECK_PART, name, arena_printf(r->mem, "%s does not start: %s", path, buf_cstr(&line)),
+                  library ? arena_text(r->mem, package_install(library, (char[PACKAGE_WORDS]){0})) : needed);
+    else
+        put_check(
+            r, CHECK_PART, name,
+            arena_printf(r->mem, "%s does not start: it was built for another C library than this system's", path),
+            needed);
+}
+
+static void check_helpers(struct doctor_report *r)
+{
+    check_helper(r, "pinfold-init", NULL,
+                 "install all of pinfold: engines other than native start pinfold-init in their boxes");
+    check_helper(r, "pinfold-sqlite", "libsqlite3-0",
+                 "install all of pinfold, or build it here with libsqlite3-dev installed: agents' logins in SQLite "
+                 "databases need it");
+    check_helper(r, "pinfold-login", "libcurl4",
+                 "install all of pinfold, or build it here with libcurl4-openssl-dev installed: it renews agents' "
+                 "logins");
 }
 
 /* Starts a default box. */
@@ -657,6 +686,7 @@ static int doctor(bool verify, struct doctor_report *ret, struct err *e)
     check_state(ret);
     check_box(ret);
     check_engines(ret);
+    check_helpers(ret);
     if (doctor_git(mem, getenv("HOME"), &ret->git) < 0 || doctor_secrets(mem, getenv("HOME"), &ret->secrets) < 0 ||
         doctor_foreign(mem, ret->git.top, &ret->foreign) < 0)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "doctor");

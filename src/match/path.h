@@ -43,6 +43,12 @@ static inline bool path_at_or_below(const char *path, const char *dir)
     return path_below(path, dir) || strcmp(path, dir) == 0;
 }
 
+/* Whether one is the other, or holds it. */
+static inline bool path_overlap(const char *a, const char *b)
+{
+    return path_at_or_below(a, b) || path_below(b, a);
+}
+
 /* `path`, which is `dir` or below it, relative to `dir`; "" for `dir` itself. Borrowed. */
 static inline const char *path_rest(const char *path, const char *dir)
 {

@@ -83,7 +83,7 @@ bool facts_move(struct facts *f, struct arena *to)
     kept.user_name = arena_text_or_null(to, f->user_name);
     kept.catch_why = arena_text_or_null(to, f->catch_why);
     kept.program = arena_text_or_null(to, f->program);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < N_HELPERS; i++)
         kept.helpers[i] = arena_text_or_null(to, f->helpers[i]);
     kept.tool = arena_text_or_null(to, f->tool);
     struct engine_reason *others = f->n_others ? arena_zero(to, f->n_others * sizeof *others) : NULL;
@@ -98,6 +98,8 @@ bool facts_move(struct facts *f, struct arena *to)
     kept.state_home = arena_text_or_null(to, f->state_home);
     kept.config_home = arena_text_or_null(to, f->config_home);
     kept.paths = kept.aliases = NULL;
+    kept.clone = NULL;
+    kept.n_clone = 0;
     kept.matches = NULL;
     kept.dirs = NULL;
     kept.repository = NULL;

@@ -52,6 +52,7 @@ struct dir_fact {
 };
 
 enum cgroup_kind { CGROUP_NONE, CGROUP_V2, CGROUP_V2_SYSTEMD /* over D-Bus */, CGROUP_V1 };
+enum { N_HELPERS = 7 }; /* places of pinfold's other programs */
 enum tier { TIER_NAMESPACES, TIER_LANDLOCK };
 
 struct engine_reason { /* why this engine was not chosen */
@@ -146,8 +147,11 @@ struct facts {
     const char *
         /* the program or socket in core_pattern that hears of crashes, if no limit can prevent that; or NULL */
         core_handler;
-    const char *program;                  /* pinfold's own program file, real, or NULL */
-    const char *helpers[3];               /* where pinfold's other programs may be (survey/helper.h), or NULL */
+    const char *program;            /* pinfold's own program file, real, or NULL */
+    const char *helpers[N_HELPERS]; /* where pinfold's other programs may be (survey/helper.h), or NULL */
+    bool is_clone;                  /* helpers[0] is build/ of the clone that ./pinfold builds */
+    const char **clone;             /* what that build reads, where the box could write around it */
+    size_t n_clone;
     const char *runtime;                  /* the runtime directory in /tmp (survey/runtime_dir.h), or NULL */
     const char *state_home, *config_home; /* $XDG_STATE_HOME and $XDG_CONFIG_HOME or their defaults */
     /* Where something writable or mounted shows pinfold's own files at another path (a bind mount): `asked` is their

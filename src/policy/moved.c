@@ -197,12 +197,6 @@ const char *moved_place(struct merge *m, const char *path, size_t i)
     return *rest ? path_clean_at(m->p->mem, v->at, str_of(rest + 1)) : v->at;
 }
 
-/* Either is in the other. */
-static bool overlap(const char *a, const char *b)
-{
-    return path_at_or_below(a, b) || path_at_or_below(b, a);
-}
-
 /*
  * Whether a layer there would keep to the box what is meant for the host, show what is hidden, or cover a place of the box's own. Then
  * the place stays what it is without it: in the workspace writable, elsewhere read-only.
@@ -214,19 +208,19 @@ static bool keeps_its_rule(const struct merge *m, const char *at)
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (path_at_or_below(at, own[i]))
             return true;
-    if (overlap(at, p->workspace) || path_at_or_below(m->world->home, at))
+    if (path_overlap(at, p->workspace) || path_at_or_below(m->world->home, at))
         return true;
     for (size_t i = 0; i < p->n_paths; i++) {
         const struct path_rule *r = &p->paths[i];
         if (r->any_depth || r->pattern)
             continue;
-        if (same(r->path, at) || (r->access == PATH_RW && overlap(at, r->path)) ||
+        if (same(r->path, at) || (r->access == PATH_RW && path_overlap(at, r->path)) ||
             (r->access == PATH_HIDE && path_at_or_below(at, r->path)) ||
-            (same(p->origins[r->origin].file, OWN_ORIGIN) && overlap(at, r->path)))
+            (same(p->origins[r->origin].file, OWN_ORIGIN) && path_overlap(at, r->path)))
             return true;
     }
     for (size_t i = 0; i < p->n_mounts; i++)
-        if (overlap(at, p->mounts[i].to))
+        if (path_overlap(at, p->mounts[i].to))
             return true;
     return false;
 }

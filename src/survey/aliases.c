@@ -74,18 +74,20 @@ int survey_aliases(struct surveyor *s, const struct policy *p, struct facts *f)
     /* Directories in the state directory may be mounted elsewhere separately. */
     static const char parts[][20] = {"pinfold/trust", "pinfold/audit", "pinfold/caches", "pinfold/sessions"};
     const char *const paths[] = {path_join(s->mem, f->state_home, "pinfold"),
-                                 path_join(s->mem, f->config_home, "pinfold"),
-                                 f->program,
-                                 "/etc/pinfold",
-                                 f->helpers[0],
-                                 f->helpers[1],
-                                 f->helpers[2],
-                                 f->runtime};
-    enum { WHOLE = sizeof paths / sizeof paths[0], OWN = WHOLE + sizeof parts / sizeof parts[0] };
+                                 path_join(s->mem, f->config_home, "pinfold"), f->program, "/etc/pinfold", f->runtime};
+    enum {
+        FIRST = sizeof paths / sizeof paths[0],
+        WHOLE = FIRST + N_HELPERS,
+        OWN = WHOLE + sizeof parts / sizeof parts[0]
+    };
     struct chain own[OWN];
     int r = 0;
     for (size_t i = 0; r == 0 && i < OWN; i++) {
-        r = alias_chain(s, i < WHOLE ? paths[i] : path_join(s->mem, f->state_home, parts[i - WHOLE]), &own[i]);
+        r = alias_chain(s,
+                        i < FIRST   ? paths[i]
+                        : i < WHOLE ? f->helpers[i - FIRST]
+                                    : path_join(s->mem, f->state_home, parts[i - WHOLE]),
+                        &own[i]);
         own[i].part = i >= WHOLE;
         if (own[i].part && own[i].asked)
             own[i].asked = paths[0];

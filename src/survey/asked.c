@@ -35,16 +35,12 @@ static int ask_all(struct surveyor *s, const struct policy *p, const struct fact
     int r = survey_ask(s, a, p->workspace, true);
     for (const char *const *c = facts_places; r == 0 && *c; c++)
         r = survey_ask(s, a, *c, true);
-    const char *own[] = {f->home,
-                         f->program,
-                         f->helpers[0],
-                         f->helpers[1],
-                         f->helpers[2],
-                         f->runtime,
-                         path_join(s->mem, f->state_home, "pinfold"),
+    const char *own[] = {f->home, f->program, f->runtime, path_join(s->mem, f->state_home, "pinfold"),
                          path_join(s->mem, f->config_home, "pinfold")};
     for (size_t i = 0; r == 0 && i < sizeof own / sizeof own[0]; i++)
         r = survey_ask(s, a, own[i], true);
+    for (size_t i = 0; r == 0 && i < N_HELPERS; i++)
+        r = survey_ask(s, a, f->helpers[i], true);
     for (size_t i = 0; r == 0 && i < p->n_paths; i++) {
         const struct path_rule *rule = &p->paths[i];
         r = survey_ask(s, a,

@@ -1,6 +1,6 @@
 /*
  * The survey's order: where pinfold's own files are, then the paths of the policy (asked.c), links on the way (planted.c),
- * other names of pinfold's own (aliases.c), what guarded names lead to (targets.c), patterns (patterns.c), and for the
+ * other names of pinfold's own (aliases.c), the clone it was built in (clone.c), what guarded names lead to (targets.c), patterns (patterns.c), and for the
  * Landlock tier directories (directories.c). walk.h has the nodes that they share.
  */
 #include "survey/survey.h"
@@ -79,8 +79,10 @@ static int survey_own(struct surveyor *s, struct facts *f)
         if (n > 0 && (size_t)n < sizeof s->text)
             f->program = arena_str(s->mem, (struct str){s->text, (size_t)n});
     }
-    if (!f->helpers[0] && f->program)
-        helper_guarded(s->mem, f->program, f->helpers);
+    if (!f->helpers[0] && f->program) {
+        f->is_clone = clone_of(s->mem, f->program) != NULL;
+        helper_guarded(s->mem, f->program, f->is_clone, f->helpers);
+    }
     return arena_failed(s->mem) ? -ENOMEM : 0;
 }
 
@@ -134,6 +136,8 @@ int survey(const struct policy *p, struct facts *f, struct arena *mem, struct er
         r = survey_judge_links(s, p, f, e);
     if (r == 0)
         r = survey_aliases(s, p, f);
+    if (r == 0)
+        r = survey_clone(s, p, f);
     if (r == 0)
         r = survey_targets(p, f, mem);
     if (r == 0)

@@ -94,6 +94,8 @@ int survey_paths(struct surveyor *s, const struct policy *p, struct facts *f);
 int survey_judge_links(struct surveyor *s, const struct policy *p, struct facts *f, struct err *e);
 /* aliases.c: other paths of pinfold's own files. */
 int survey_aliases(struct surveyor *s, const struct policy *p, struct facts *f);
+/* clone.c: what ./pinfold builds from, where a box could write around it. */
+int survey_clone(struct surveyor *s, const struct policy *p, struct facts *f);
 /* patterns.c: what patterns match now. `e` says which bound was met. */
 int survey_patterns(struct surveyor *s, const struct policy *p, struct facts *f, struct err *e);
 enum path_type survey_entry_type(const char *dir, const struct dirent *d);

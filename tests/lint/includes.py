@@ -30,7 +30,7 @@ MAY = {
     "sessiond": "supervisor backends plan policy match protocol sys base",
     "run": "agents layer why supervisor backends survey ssh gpg plan policy match protocol user sys base pinfold.h",
     "session": "run sessiond supervisor backends survey plan policy protocol user sys base pinfold.h",
-    "doctor": "run why backends survey plan policy match protocol sys base pinfold.h",
+    "doctor": "run why backends survey plan policy match protocol user sys base pinfold.h",
     "client": "doctor session run agents supervisor survey backends policy protocol sys base pinfold.h",
     "init": "runtime guard pump protocol sys base",
     "sqlite": "protocol sys base",

@@ -92,7 +92,7 @@ static int podman_start(const struct start_request *ask, struct started *ret, st
 
 const struct engine engine_docker = {.name = "docker",
                                      .program = "docker",
-                                     .package = "docker.io (from Debian 13 on also docker-cli)",
+                                     .package = "docker.io",
                                      .images = true,
                                      .probe = docker_probe,
                                      .image_id = docker_image_id,

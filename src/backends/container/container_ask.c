@@ -23,6 +23,7 @@
 #include "sys/fd.h"
 #include "sys/process.h"
 #include "user/own_dirs.h"
+#include "user/packages.h"
 #include "user/replace.h"
 
 #define MAX_INFO        (1u << 20)
@@ -147,8 +148,8 @@ int container_find(struct container_ask *ask, struct err *e)
     const char *name = ask->podman ? "podman" : "docker";
     ask->program = tool_find(ask->mem, name);
     if (!ask->program)
-        return err_say(e, ERR_CANNOT, "%s is not installed (Debian: apt install %s)", name,
-                       ask->podman ? "podman" : "docker.io (from Debian 13 on also docker-cli)");
+        return err_say(e, ERR_CANNOT, "%s is not installed (%s)", name,
+                       package_install(ask->podman ? "podman" : "docker.io", (char[PACKAGE_WORDS]){0}));
     return ask->podman ? 0 : docker_socket(ask, e);
 }
 

@@ -18,6 +18,7 @@
 
 #include "backends/probe.h"
 #include "backends/tools/tool.h"
+#include "user/packages.h"
 
 #define BWRAP_NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET)
 
@@ -30,7 +31,8 @@ static int bwrap_probe(struct facts *f, struct arena *mem, bool thorough, struct
         return r;
     f->tool = tool_find(mem, "bwrap");
     if (!f->tool)
-        return err_say(e, ERR_CANNOT, "bwrap is not installed (Debian: apt install bubblewrap)");
+        return err_say(e, ERR_CANNOT, "bwrap is not installed (%s)",
+                       package_install("bubblewrap", (char[PACKAGE_WORDS]){0}));
     if (f->tier != TIER_NAMESPACES)
         return tool_no_namespaces(f, e);
     if (stat(f->tool, &st) == 0 && st.st_mode & S_ISUID && f->uid != 0)

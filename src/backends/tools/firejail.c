@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "backends/probe.h"
 #include "backends/tools/tool.h"
+#include "user/packages.h"
 
 /*
  * In a container firejail says so in a warning and starts the command without a sandbox. It takes for one whatever has no
@@ -46,7 +47,8 @@ static int firejail_probe(struct facts *f, struct arena *mem, bool thorough, str
         return r;
     f->tool = tool_find(mem, "firejail");
     if (!f->tool)
-        return err_say(e, ERR_CANNOT, "firejail is not installed (Debian: apt install firejail)");
+        return err_say(e, ERR_CANNOT, "firejail is not installed (%s)",
+                       package_install("firejail", (char[PACKAGE_WORDS]){0}));
     if (f->tier != TIER_NAMESPACES)
         return tool_no_namespaces(f, e);
     if (is_container())

@@ -91,10 +91,10 @@ int tool_helper(struct arena *mem, const char *name, const char **ret_path, int 
     char own[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
     own[n > 0 ? n : 0] = 0;
-    const char *places[2];
+    const char *places[N_HELPER_PLACES];
     helper_places(mem, own, name, places);
     int no = -ENOENT;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < N_HELPER_PLACES; i++) {
         int fd = places[i] ? open_helper(places[i]) : -ENOENT;
         if (fd == -EPERM)
             return err_say(e, ERR_REFUSED,
@@ -113,7 +113,8 @@ int tool_helper(struct arena *mem, const char *name, const char **ret_path, int 
             (void)close(fd);
         return 0;
     }
-    return err_sys(e, ERR_CANNOT, -no, "cannot find %s, expected beside pinfold or at %s", name, places[1]);
+    return err_sys(e, ERR_CANNOT, -no, "cannot find %s, expected beside pinfold or at %s", name,
+                   places[N_HELPER_PLACES - 1]);
 }
 
 int tool_init(struct arena *mem, const char **ret_path, int *ret_fd, struct err *e)

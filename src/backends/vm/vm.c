@@ -33,6 +33,7 @@
 #include "sys/socket.h"
 #include "protocol/control.h"
 #include "protocol/vm.h"
+#include "user/packages.h"
 
 #define QEMU            "qemu-system-x86_64"
 #define KERNEL_MIB      192 /* of the machine's memory, for its kernel and page cache */
@@ -129,7 +130,8 @@ static int vm_probe(struct facts *f, struct arena *mem, bool thorough, struct er
                        f->why_not[FEATURE_PID_NAMESPACE] ? f->why_not[FEATURE_PID_NAMESPACE] : "by the kernel");
     f->tool = tool_find(mem, QEMU);
     if (!f->tool)
-        return err_say(e, ERR_CANNOT, "vm: " QEMU " is not installed (Debian: apt install qemu-system-x86)");
+        return err_say(e, ERR_CANNOT, "vm: " QEMU " is not installed (%s)",
+                       package_install("qemu-system-x86", (char[PACKAGE_WORDS]){0}));
     r = machine_fact(f, mem, e);
     if (r < 0)
         return r;

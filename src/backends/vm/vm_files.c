@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/hex.h"
 #include "backends/tools/tool.h"
+#include "user/packages.h"
 
 #define MAX_FILE (256u << 20)
 
@@ -201,11 +202,10 @@ static int try_kernel(const struct policy *p, const char *kernel, bool emulated,
     if (!modules_for(p, kernel, &m, release, &lacking))
         return err_say(
             e, ERR_CANNOT,
-            lacking ? "vm: the kernel %s has no %s; install another (Debian: apt install linux-image-amd64, Ubuntu: "
-                      "linux-image-generic) or name one with --vm-kernel"
-                    : "vm: the modules of the kernel %s%.0s are not in /lib/modules; name their directory with "
+            lacking ? "vm: the kernel %s has no %s; install another (%s) or name one with --vm-kernel"
+                    : "vm: the modules of the kernel %s%.0s%.0s are not in /lib/modules; name their directory with "
                       "--vm-modules DIR",
-            release, lacking ? lacking : "");
+            release, lacking ? lacking : "", package_install("linux-image-amd64", (char[PACKAGE_WORDS]){0}));
     int r = tool_init(mem, &init, NULL, e);
     if (r < 0)
         return r;
@@ -247,9 +247,8 @@ int machine_find(const struct policy *p, bool emulated, struct arena *mem, struc
     }
     if (!d && error != ENOENT)
         return err_sys(e, ERR_CANNOT, error, "vm: cannot look for a kernel in /boot (name one with --vm-kernel FILE)");
-    return err_say(e, ERR_CANNOT,
-                   "vm: there is no kernel in /boot; install one (Debian: apt install linux-image-amd64, Ubuntu: "
-                   "linux-image-generic) or name one with --vm-kernel FILE");
+    return err_say(e, ERR_CANNOT, "vm: there is no kernel in /boot; install one (%s) or name one with --vm-kernel FILE",
+                   package_install("linux-image-amd64", (char[PACKAGE_WORDS]){0}));
 }
 
 /* ---- the initramfs ---- */

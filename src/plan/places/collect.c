@@ -479,6 +479,8 @@ static int collect_sockets(struct making *m)
     return 0;
 }
 
+static const char clone_why[] = "what this pinfold is built from";
+
 static int add_own(struct making *m, const struct path_fact *f, enum place_kind kind, const char *why)
 {
     if (f->type == PATH_UNREADABLE)
@@ -509,8 +511,11 @@ static int check_closed(struct making *m)
             bool shown = p->mount ? !path_at_or_below(p->dst, own->src) : p->kind == PLACE_SOCKET && p->inside;
             if (own->parts && shown && path_below(p->src, own->src))
                 continue;
-            return err_say(m->e, ERR_REFUSED, "%s (%s): %s stays closed to every box", p->src, origin_of(m, p->origin),
-                           own->why ? own->why : OWN_ORIGIN);
+            return err_say(m->e, ERR_REFUSED, "%s (%s): %s stays closed to every box%s", p->src,
+                           origin_of(m, p->origin), own->why ? own->why : OWN_ORIGIN,
+                           own->why == clone_why ? "; to work on it in one, install pinfold (scripts/install.sh) and "
+                                                   "start that one"
+                                                 : "");
         }
     }
     return 0;
@@ -521,8 +526,7 @@ static bool all_read_only(const struct making *m, const struct path_fact *f)
 {
     for (size_t i = 0; i < m->n_places; i++) {
         const struct plan_place *p = &m->places[i];
-        if ((p->kind == PLACE_RW || p->kind == PLACE_CACHE || p->mount) && p->src &&
-            (path_at_or_below(f->real, p->src) || path_at_or_below(p->src, f->real)))
+        if ((p->kind == PLACE_RW || p->kind == PLACE_CACHE || p->mount) && p->src && path_overlap(f->real, p->src))
             return false;
     }
     return true;
@@ -534,29 +538,28 @@ static bool all_read_only(const struct making *m, const struct path_fact *f)
  */
 static int collect_own(struct making *m)
 {
-    const char *paths[] = {path_join(m->mem, m->facts->state_home, "pinfold"),
-                           path_join(m->mem, m->facts->config_home, "pinfold"),
-                           m->facts->program,
-                           "/etc/pinfold",
-                           m->facts->helpers[0],
-                           m->facts->helpers[1],
-                           m->facts->helpers[2],
-                           m->facts->runtime};
-    static const char why[][32] = {"pinfold's own state", "pinfold's own configuration",
-                                   "pinfold itself",      "pinfold's own configuration",
-                                   "pinfold itself",      "pinfold itself",
-                                   "pinfold itself",      "pinfold's own runtime directory"};
+    const char *const first[] = {path_join(m->mem, m->facts->state_home, "pinfold"),
+                                 path_join(m->mem, m->facts->config_home, "pinfold"), m->facts->program, "/etc/pinfold",
+                                 m->facts->runtime};
+    static const char why[][32] = {"pinfold's own state", "pinfold's own configuration", "pinfold itself",
+                                   "pinfold's own configuration", "pinfold's own runtime directory"};
+    enum { FIRST = sizeof first / sizeof *first };
     int r = 0;
-    for (size_t i = 0; r == 0 && i < sizeof paths / sizeof paths[0]; i++) {
-        const struct path_fact *f = paths[i] ? fact_of(m, paths[i]) : NULL;
+    for (size_t i = 0; r == 0 && i < FIRST + N_HELPERS + m->facts->n_clone; i++) {
+        size_t helper = i - FIRST;
+        const char *path = i < FIRST            ? first[i]
+                           : helper < N_HELPERS ? m->facts->helpers[helper]
+                                                : m->facts->clone[helper - N_HELPERS];
+        const char *is = i < FIRST ? why[i] : helper < N_HELPERS ? "pinfold itself" : clone_why;
+        const struct path_fact *f = path ? fact_of(m, path) : NULL;
         enum place_kind kind = i < 2 ? PLACE_HIDE : PLACE_PROTECT;
-        if (!f && paths[i])
+        if (!f && path)
             return -EINVAL;
         if (f && (i < 3 || !all_read_only(m, f)))
-            r = add_own(m, f, kind, why[i]);
+            r = add_own(m, f, kind, is);
         for (size_t k = 0; r == 0 && f && k < m->facts->n_aliases; k++) {
-            if (strcmp(m->facts->aliases[k].asked, paths[i]) == 0)
-                r = add_own(m, &m->facts->aliases[k], kind, why[i]);
+            if (strcmp(m->facts->aliases[k].asked, path) == 0)
+                r = add_own(m, &m->facts->aliases[k], kind, is);
         }
     }
     return r < 0 ? r : check_closed(m);
