@@ -13,9 +13,8 @@
 #include "survey/helper.h"
 
 /* What ./pinfold runs, what its build reads, and where it builds; build/ itself is among the helpers. */
-static const char *const clone_parts[] = {"pinfold",       "scripts", "src",         "include",
-                                          "profiles",      "docs",    "meson.build", "meson_options.txt",
-                                          "build-library", NULL};
+static const char clone_parts[][20] = {
+    "pinfold", "scripts", "src", "include", "profiles", "docs", "meson.build", "meson_options.txt", "build-library"};
 
 const char *clone_of(struct arena *mem, const char *own)
 {
@@ -52,7 +51,7 @@ static int add_parts(struct surveyor *s, struct facts *f, const char *top)
     if (!all)
         return -ENOMEM;
     memcpy(all, f->paths, n * sizeof *all);
-    for (size_t i = 0; clone_parts[i]; i++) {
+    for (size_t i = 0; i < sizeof clone_parts / sizeof *clone_parts; i++) {
         const char *path = path_join(s->mem, top, clone_parts[i]);
         const char **own = path ? arena_push(s->mem, &f->clone, &f->n_clone, sizeof *own) : NULL;
         if (!own)

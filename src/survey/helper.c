@@ -32,8 +32,7 @@ void helper_places(struct arena *mem, const char *own, const char *name, const c
 
 void helper_guarded(struct arena *mem, const char *own, bool is_clone, const char *ret[N_HELPERS])
 {
-    static const char *const names[] = {"pinfold-init", "pinfold-sqlite", "pinfold-login", "pinfold-bwrap",
-                                        "agent-shell"};
+    static const char names[][16] = {"pinfold-init", "pinfold-sqlite", "pinfold-login", "pinfold-bwrap", "agent-shell"};
     enum { NAMES = sizeof names / sizeof *names };
     _Static_assert(NAMES + 2 == N_HELPERS, "each helper, and two directories");
     for (size_t i = 0; i < N_HELPERS; i++)

@@ -14,25 +14,26 @@
 
 enum family { DEBIAN, UBUNTU, FEDORA, ARCH, SUSE, ALPINE, N_FAMILIES };
 
-static const char *const commands[N_FAMILIES] = {
+/* Arrays of bytes here: a pointer is a relocation, and their pages are each process's own. */
+static const char commands[N_FAMILIES][16] = {
     [DEBIAN] = "apt install", [UBUNTU] = "apt install",  [FEDORA] = "dnf install",
     [ARCH] = "pacman -S",     [SUSE] = "zypper install", [ALPINE] = "apk add",
 };
 
-/* NULL: none of this name is known. */
-static const char *const names[][N_FAMILIES] = {
+/* "": none of this name is known. */
+static const char names[][N_FAMILIES][24] = {
     {"bubblewrap", "bubblewrap", "bubblewrap", "bubblewrap", "bubblewrap", "bubblewrap"},
     {"firejail", "firejail", "firejail", "firejail", "firejail", "firejail"},
     {"podman", "podman", "podman", "podman", "podman", "podman"},
     {"docker.io", "docker.io", "moby-engine", "docker", "docker", "docker"},
     {"qemu-system-x86", "qemu-system-x86", "qemu-system-x86-core", "qemu-system-x86", "qemu-x86", "qemu-system-x86_64"},
-    {"linux-image-amd64", "linux-image-generic", NULL, NULL, NULL, NULL},
+    {"linux-image-amd64", "linux-image-generic"},
     {"libsqlite3-0", "libsqlite3-0", "sqlite-libs", "sqlite", "libsqlite3-0", "sqlite-libs"},
     {"libcurl4", "libcurl4", "libcurl", "curl", "libcurl4", "libcurl"},
 };
 
 static const struct {
-    const char *id;
+    char id[12];
     enum family family;
 } known[] = {{"ubuntu", UBUNTU}, {"debian", DEBIAN}, {"fedora", FEDORA}, {"rhel", FEDORA},  {"centos", FEDORA},
              {"arch", ARCH},     {"suse", SUSE},     {"opensuse", SUSE}, {"alpine", ALPINE}};
@@ -78,14 +79,14 @@ static bool has_own_client(enum family family, struct str text)
 const char *package_words(struct str os_release, bool by_image, const char *debian, char ret[PACKAGE_WORDS])
 {
     enum family family = DEBIAN;
-    const char *name = NULL;
+    const char *name = "";
     bool is_known = family_among(value_of(os_release, STR("ID")), &family) ||
                     family_among(value_of(os_release, STR("ID_LIKE")), &family);
     for (size_t i = 0; is_known && i < sizeof names / sizeof *names; i++) {
         if (strcmp(names[i][DEBIAN], debian) == 0)
             name = names[i][family];
     }
-    if (!name)
+    if (!*name)
         (void)snprintf(ret, PACKAGE_WORDS, "on Debian the package is %s", debian);
     else
         (void)snprintf(ret, PACKAGE_WORDS, "%s %s%s",
