@@ -18,6 +18,7 @@
 #include "sys/remove.h"
 #include "run/report.h"
 #include "backends/container/container_left.h"
+#include "backends/tools/tool.h"
 #include "survey/written.h"
 #include "run/caches.h"
 #include "run/private.h"
@@ -352,8 +353,10 @@ int pinfold_session_prune_report(int look, struct pinfold_report **ret, struct p
     look_below(&p, p.run, p.state); /* what has a socket and no record */
     look_in_daemons(&p);
     put_rest(&p);
-    if (!look)
+    if (!look) {
         box_sweep_groups();
+        tool_sweep_places(mem);
+    }
     if (!values_whole(&p.kept) || !values_whole(&p.things))
         r = err_sys(&e, ERR_SYSTEM, ENOMEM, "prune");
     values_free(&p.kept);

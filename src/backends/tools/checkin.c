@@ -4,6 +4,7 @@
  * The program gets /dev/null, a pipe for its output, the two descriptors, and nothing else of pinfold's: no variable,
  * no secret in its arguments. What the command gets is sent only to pinfold-init.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -25,11 +27,13 @@
 #include "sys/fd.h"
 #include "sys/poll.h"
 #include "sys/process.h"
+#include "sys/remove.h"
 #include "protocol/checkin.h"
 #include "protocol/job.h"
 
-#define PATIENCE_MS 30000u
-#define MAX_PRINTED (48u << 10)
+#define PATIENCE_MS   30000u
+#define MAX_PRINTED   (48u << 10)
+#define YOUNG_SECONDS 10 /* before it is locked */
 
 struct meeting {
     const struct tool_way *way;
@@ -45,6 +49,7 @@ struct meeting {
     int peer; /* pid of pinfold-init as this process sees it */
     int control[2], report[2];
     char dir[PATH_MAX], path[PATH_MAX + 16]; /* by_path */
+    int lock;                                /* of that directory, while it is used: tool_sweep_places() */
 };
 
 /* ---- directory of the check-in ---- */
@@ -70,6 +75,8 @@ static int make_place(struct meeting *m)
         m->dir[0] = 0;
         return r;
     }
+    m->lock = open(m->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    (void)flock(m->lock, LOCK_SH);
     snprintf(m->path, sizeof m->path, "%s/s", m->dir);
     if (strlen(m->path) >= sizeof at.sun_path)
         return err_sys(m->e, ERR_SYSTEM, ENAMETOOLONG, "cannot create the box's check-in socket '%s'", m->path);
@@ -128,6 +135,31 @@ static void leave_place(struct meeting *m)
     if (m->dir[0])
         (void)rmdir(m->dir);
     m->path[0] = m->dir[0] = 0;
+    m->lock = close_fd(m->lock);
+}
+
+static void sweep_place(int root, const char *name)
+{
+    struct stat st;
+    auto_fd int dir = openat(root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir >= 0 && fstat(dir, &st) == 0 && st.st_uid == geteuid() && time(NULL) - st.st_mtime > YOUNG_SECONDS &&
+        flock(dir, LOCK_EX | LOCK_NB) == 0)
+        remove_tree(root, name);
+}
+
+void tool_sweep_places(struct arena *mem)
+{
+    const char *const roots[] = {runtime_path(mem), runtime_in_tmp(mem)};
+    for (int i = 0; i < 2; i++) {
+        struct err ignored = {0};
+        DIR *d = roots[i] && runtime_judge(roots[i], &ignored) == 0 ? opendir(roots[i]) : NULL;
+        for (struct dirent *at; d && (at = readdir(d));) {
+            if (str_starts(str_of(at->d_name), STR("c-")) && strlen(at->d_name) == sizeof "c-XXXXXX" - 1)
+                sweep_place(dirfd(d), at->d_name);
+        }
+        if (d)
+            (void)closedir(d);
+    }
 }
 
 /* ---- the tool ---- */
@@ -543,6 +575,7 @@ int tool_start(const struct tool_way *way, const struct start_request *ask, stru
                         .socket = -1,
                         .init = -1,
                         .output = -1,
+                        .lock = -1,
                         .tool_pidfd = -1,
                         .control = {-1, -1},
                         .report = {-1, -1}};

@@ -62,6 +62,8 @@ struct tool_way {
     uint32_t uid_least, uid_most; /* by_path: other users who may check in (a container's), both 0: none */
 };
 int tool_start(const struct tool_way *way, const struct start_request *ask, struct started *ret, struct err *e);
+/* Removes the directories of check-ins that a pinfold which was killed has left in the runtime directories. */
+void tool_sweep_places(struct arena *mem);
 /* struct engine's finish: the box, then the tool. */
 void tool_finish(struct started *s);
 
