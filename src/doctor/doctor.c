@@ -261,7 +261,9 @@ static void check_helper(struct doctor_report *r, const char *name, const char *
                   "install all of pinfold again, so that its programs have one version");
     else if (line.n)
         put_check(r, CHECK_PART, name, arena_printf(r->mem, "%s does not start: %s", path, buf_cstr(&line)),
-                  library ? arena_text(r->mem, package_install(library, (char[PACKAGE_WORDS]){0})) : needed);
+                  library && !strstr(buf_cstr(&line), "GLIBC_") /* it was built on a newer system */
+                      ? arena_text(r->mem, package_install(library, (char[PACKAGE_WORDS]){0}))
+                      : needed);
     else
         put_check(
             r, CHECK_PART, name,
