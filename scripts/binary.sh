@@ -34,9 +34,14 @@ tree=$stage/usr/local
 rm -rf "${tree:?}/lib" "${tree:?}/lib64" "${tree:?}/include" # libpinfold is of this system's C library
 mkdir -p "$tree/share/doc/pinfold"
 cp LICENSE README.md CHANGELOG.md "$tree/share/doc/pinfold/"
-mkdir -p "$to"
 when=$(git log -1 --format=%ct 2>/dev/null) || when=$(stat -c %Y CHANGELOG.md)
-tar -C "$tree" --sort=name --owner=0 --group=0 --numeric-owner --mode=go=u,go-w --mtime="@$when" --transform="s,^\./,$name/,;s,^\.$,$name," -cf - . | gzip -9n >"$to/$name.tar.gz.new"
-mv "$to/$name.tar.gz.new" "$to/$name.tar.gz"
+tar -C "$tree" --sort=name --owner=0 --group=0 --numeric-owner --mode=go=u,go-w --mtime="@$when" --transform="s,^\./,$name/,;s,^\.$,$name," -cf "$stage/tar" .
+gzip -9n <"$stage/tar" >"$stage/gz"
+# shellcheck source=scripts/owner.sh
+. scripts/owner.sh
+case $to/ in "$PWD"/*) ;; *) owner= ;; esac
+as_owner mkdir -p "$to"
+# shellcheck disable=SC2016 # for the shell inside
+as_owner sh -c 'cat >"$1.new" && mv "$1.new" "$1"' sh "$to/$name.tar.gz" <"$stage/gz"
 echo "made $to/$name.tar.gz; where it is to be used:"
 echo "    sudo tar -xzf $name.tar.gz --strip-components=1 -C /usr/local && pinfold doctor"
