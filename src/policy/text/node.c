@@ -109,6 +109,17 @@ static const char *usual_mistake(const struct yaml_reader *r, char room[80])
     return room;
 }
 
+/* The line, from 1, of a merge that is not finished (git-merge(1), "how conflicts are presented"); 0: none. */
+static uint32_t conflict_line(struct str text)
+{
+    for (uint32_t line = 1; text.n; line++) {
+        struct str one = str_until(&text, '\n');
+        if (str_starts(one, STR("<<<<<<< ")))
+            return line;
+    }
+    return 0;
+}
+
 static int next_event(struct yaml_reader *r, yaml_event_t *ev)
 {
     const yaml_parser_t *y = &r->yaml;
@@ -133,6 +144,11 @@ static int next_event(struct yaml_reader *r, yaml_event_t *ev)
                          "%s here: a policy is UTF-8 text (write other bytes of a name as \"\\xNN\" in double quotes)",
                          y->problem);
     }
+    const uint32_t conflict = conflict_line(r->text);
+    if (conflict)
+        return place_say(r->e, ERR_POLICY, r->file, conflict, 1,
+                         "git could not merge what follows: keep one of the two sides, and remove the lines that begin "
+                         "with '<<<<<<<', '=======' and '>>>>>>>'");
     char room[80];
     const char *usual = usual_mistake(r, room);
     if (usual)
