@@ -214,41 +214,77 @@ static int try_kernel(const struct policy *p, const char *kernel, bool emulated,
     return r < 0 ? err_sys(e, ERR_CANNOT, -r, "vm: cannot read the boot files") : 0;
 }
 
-int machine_find(const struct policy *p, bool emulated, struct arena *mem, struct machine_fact *ret, struct err *e)
+struct kernel_search {
+    const struct policy *policy;
+    bool emulated;
+    struct arena *mem;
+    struct machine_fact *ret;
+    const char *best; /* the release of ret's, or NULL */
+    struct err last;  /* why the last one that cannot be used cannot */
+};
+
+/* Takes it if it is newer than the best before. */
+static void try_newer(struct kernel_search *s, const char *path)
 {
-    const char *best = NULL;
-    struct err last = {0};
-    if (p->vm_kernel)
-        return try_kernel(p, p->vm_kernel, emulated, mem, ret, e);
+    struct machine_fact f;
+    struct err why = {0};
+    const char *release = path && s->best ? release_of(path, s->mem) : NULL;
+    if (!path || (release && strverscmp(release, s->best) <= 0))
+        return;
+    if (try_kernel(s->policy, path, s->emulated, s->mem, &f, &why) < 0) {
+        s->last = why;
+        return;
+    }
+    *s->ret = f;
+    s->best = f.release;
+}
+
+/* Debian, Fedora, Arch: /boot/vmlinuz-NAME. 0 or errno. */
+static int search_boot(struct kernel_search *s)
+{
     DIR *d = opendir("/boot");
-    int error = errno;
-    bool found = false;
+    if (!d)
+        return errno;
+    for (struct dirent *at; (at = readdir(d));) {
+        if (strncmp(at->d_name, "vmlinuz-", 8) == 0)
+            try_newer(s, arena_printf(s->mem, "/boot/%s", at->d_name));
+    }
+    (void)closedir(d);
+    return 0;
+}
+
+/* Where /boot is another system's, or only the boot loader's: kernel-install(8) and OSTree have the kernel beside its modules. */
+static void search_modules(struct kernel_search *s)
+{
+    DIR *d = opendir("/lib/modules");
     for (struct dirent *at; d && (at = readdir(d));) {
-        struct machine_fact f;
-        struct err why = {0};
-        if (strncmp(at->d_name, "vmlinuz-", 8) != 0 || (best && found && strverscmp(at->d_name, best) < 0))
-            continue;
-        const char *path = arena_printf(mem, "/boot/%s", at->d_name);
-        if (path && try_kernel(p, path, emulated, mem, &f, &why) == 0) {
-            *ret = f;
-            best = path + 6;
-            found = true;
-        } else {
-            last = why;
-        }
+        const char *path = at->d_name[0] == '.' ? NULL : arena_printf(s->mem, "/lib/modules/%s/vmlinuz", at->d_name);
+        if (path && access(path, F_OK) == 0)
+            try_newer(s, path);
     }
     if (d)
         (void)closedir(d);
-    if (found)
+}
+
+int machine_find(const struct policy *p, bool emulated, struct arena *mem, struct machine_fact *ret, struct err *e)
+{
+    struct kernel_search s = {.policy = p, .emulated = emulated, .mem = mem, .ret = ret};
+    if (p->vm_kernel)
+        return try_kernel(p, p->vm_kernel, emulated, mem, ret, e);
+    int error = search_boot(&s);
+    search_modules(&s);
+    if (s.best)
         return 0;
-    if (last.text[0]) {
-        *e = last;
+    if (s.last.text[0]) {
+        *e = s.last;
         return -EOPNOTSUPP;
     }
-    if (!d && error != ENOENT)
+    if (error && error != ENOENT)
         return err_sys(e, ERR_CANNOT, error, "vm: cannot look for a kernel in /boot (name one with --vm-kernel FILE)");
-    return err_say(e, ERR_CANNOT, "vm: there is no kernel in /boot; install one (%s) or name one with --vm-kernel FILE",
-                   package_install("linux-image-amd64", (char[PACKAGE_WORDS]){0}));
+    return err_say(
+        e, ERR_CANNOT,
+        "vm: there is no kernel in /boot or /lib/modules; install one (%s) or name one with --vm-kernel FILE",
+        package_install("linux-image-amd64", (char[PACKAGE_WORDS]){0}));
 }
 
 /* ---- the initramfs ---- */
