@@ -13,8 +13,9 @@
 #include "survey/helper.h"
 
 /* What ./pinfold runs, what its build reads, and where it builds; build/ itself is among the helpers. */
-static const char clone_parts[][20] = {
-    "pinfold", "scripts", "src", "include", "profiles", "docs", "meson.build", "meson_options.txt", "build-library"};
+static const char clone_parts[][20] = {"pinfold",       "scripts",       "src",         "include",
+                                       "profiles",      "docs",          "meson.build", "meson_options.txt",
+                                       "build-library", "meson.options", "subprojects"};
 
 const char *clone_of(struct arena *mem, const char *own)
 {
