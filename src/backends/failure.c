@@ -124,8 +124,7 @@ static const char *hint(const struct plan *p, uint32_t where, int no)
                "pinfold as that user, with that user's home";
     if (kind == STEP_ATTACH && no == ELOOP)
         return "the image has a symbolic link on the way there, so it would be somewhere else, where no rule for it "
-               "holds: use "
-               "another image, or mount it at a path without links (--mount DIR:/workspace)";
+               "holds: use another image, or mount it at a path without links (--mount DIR:/workspace)";
     if (kind == STEP_SOURCE && no == EMFILE)
         return "raise the hard limit of open files: ulimit -Hn";
     if (kind == STEP_PROC && (no == EPERM || no == EACCES))
