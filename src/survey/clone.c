@@ -12,10 +12,12 @@
 #include "match/path.h"
 #include "survey/helper.h"
 
+enum { N_PARTS = 11 };
+
 /* What ./pinfold runs, what its build reads, and where it builds; build/ itself is among the helpers. */
-static const char clone_parts[][20] = {"pinfold",       "scripts",       "src",         "include",
-                                       "profiles",      "docs",          "meson.build", "meson_options.txt",
-                                       "build-library", "meson.options", "subprojects"};
+static const char clone_parts[N_PARTS][20] = {"pinfold",       "scripts",       "src",         "include",
+                                              "profiles",      "docs",          "meson.build", "meson_options.txt",
+                                              "build-library", "meson.options", "subprojects"};
 
 const char *clone_of(struct arena *mem, const char *own)
 {
@@ -48,11 +50,11 @@ static int by_asked_path(const void *a, const void *b)
 static int add_parts(struct surveyor *s, struct facts *f, const char *top)
 {
     size_t n = f->n_paths;
-    struct path_fact *all = arena_zero(s->mem, (n + sizeof clone_parts / sizeof *clone_parts) * sizeof *all);
+    struct path_fact *all = arena_zero(s->mem, (n + N_PARTS) * sizeof *all);
     if (!all)
         return -ENOMEM;
     memcpy(all, f->paths, n * sizeof *all);
-    for (size_t i = 0; i < sizeof clone_parts / sizeof *clone_parts; i++) {
+    for (size_t i = 0; i < N_PARTS; i++) {
         const char *path = path_join(s->mem, top, clone_parts[i]);
         const char **own = path ? arena_push(s->mem, &f->clone, &f->n_clone, sizeof *own) : NULL;
         if (!own)
@@ -71,20 +73,26 @@ static int add_parts(struct surveyor *s, struct facts *f, const char *top)
     return 0;
 }
 
+/* A bind mount may show the clone, a part alone, or a directory in that, where this path of it is not. */
+static int add_parts_elsewhere(struct surveyor *s, const struct policy *p, struct facts *f, const char *top)
+{
+    for (size_t i = 0; i < N_PARTS; i++) {
+        int r = survey_has_alias(s, p, f, top, clone_parts[i]);
+        if (r == 1 && !f->n_clone)
+            r = add_parts(s, f, top);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 int survey_clone(struct surveyor *s, const struct policy *p, struct facts *f)
 {
-    const char *build = f->helpers[0];
-    int r = 0;
     if (!f->is_clone)
         return 0;
-    const char *top = path_dir(s->mem, build);
+    const char *top = path_dir(s->mem, f->helpers[0]); /* build */
     if (!top)
         return -ENOMEM;
-    if (is_around(p, f, top))
-        r = add_parts(s, f, top);
-    for (size_t i = 0; r == 0 && i < f->n_aliases; i++) {
-        if (strcmp(f->aliases[i].asked, build) == 0)
-            r = (top = path_dir(s->mem, f->aliases[i].real)) ? add_parts(s, f, top) : -ENOMEM;
-    }
-    return r;
+    int r = is_around(p, f, top) ? add_parts(s, f, top) : 0;
+    return r < 0 ? r : add_parts_elsewhere(s, p, f, top);
 }

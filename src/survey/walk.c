@@ -117,6 +117,7 @@ int survey_look(struct surveyor *s, struct survey_node *n)
         n->ino = st.inode;
         n->bytes = st.size;
         n->born = sys_stat_born(&st);
+        n->mount = st.mask & SYS_STAT_MOUNT ? st.mount : 0;
     }
     if (r == 0 && S_ISLNK(n->mode)) {
         n->is_link = true;

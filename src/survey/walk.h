@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "match/proctext.h"
 #include "plan/facts.h"
 #include "policy/policy.h"
 
@@ -25,6 +26,7 @@ struct survey_node {
     uint32_t hash;
     uint32_t mode, uid, gid;
     uint64_t dev, ino, born, bytes;
+    uint64_t mount; /* id of the mount it is seen through; 0: not known */
     const char *target;                               /* text of the link */
     struct dir_listing *listing;                      /* what it does not contain, if many names are asked for */
     bool searched, unlisted;                          /* a name was looked for in it; never list it */
@@ -46,6 +48,8 @@ struct surveyor {
         uint64_t dev;
         bool known, local; /* listing_is_local() */
     } systems[4];
+    struct proc_mount *mount_table; /* of /proc/self/mountinfo, read where two mounts of one file system meet */
+    size_t n_mount_table;
     bool judging;                /* links are judged while they are followed */
     struct survey_node *planted; /* the first that a box may have created */
     struct asked_list {
@@ -94,6 +98,8 @@ int survey_paths(struct surveyor *s, const struct policy *p, struct facts *f);
 int survey_judge_links(struct surveyor *s, const struct policy *p, struct facts *f, struct err *e);
 /* aliases.c: other paths of pinfold's own files. */
 int survey_aliases(struct surveyor *s, const struct policy *p, struct facts *f);
+/* Adds other paths of `name`, one of pinfold's own, in the directory `in`: 1 if it has any, 0, or -errno. */
+int survey_has_alias(struct surveyor *s, const struct policy *p, struct facts *f, const char *in, const char *name);
 /* clone.c: what ./pinfold builds from, where a box could write around it. */
 int survey_clone(struct surveyor *s, const struct policy *p, struct facts *f);
 /* patterns.c: what patterns match now. `e` says which bound was met. */
