@@ -154,8 +154,8 @@ struct facts {
     size_t n_clone;
     const char *runtime;                  /* the runtime directory in /tmp (survey/runtime_dir.h), or NULL */
     const char *state_home, *config_home; /* $XDG_STATE_HOME and $XDG_CONFIG_HOME or their defaults */
-    /* Where something writable or mounted shows pinfold's own files at another path (a bind mount): `asked` is their
-       own path. */
+    /* Other paths of what is hidden, protected or pinfold's own, where two mounts show one object: `asked` is the real path
+       that rules name. Sorted by it. */
     struct path_fact *aliases;
     size_t n_aliases;
     struct match_fact *matches; /* sorted by rule, then real */

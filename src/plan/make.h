@@ -96,6 +96,7 @@ struct plan_place {
     bool refused;        /* see struct path_fact */
     bool administrators; /* missing, and what creates such names is the machine's administration (settle.c) */
     bool foreign;        /* likewise */
+    bool of_home;        /* another path of something in the caller's home */
     bool own;            /* pinfold's own: overrides any rule for the same path */
     bool closed;         /* pinfold's own: no rule makes it or anything below visible */
     bool parts;          /* closed, but a mount may show elsewhere what is below it */

@@ -1,6 +1,7 @@
 /*
- * Other paths of pinfold's own files: a bind mount of the host shows a directory at two paths, and what a rule makes
- * accessible at one of them must not be pinfold's own, nor a part of it, nor lie around it.
+ * Other paths of what is hidden, protected or pinfold's own. A bind mount of the host (/data/home at /home), or a file system that is
+ * mounted twice, shows an object at several paths; a rule about one of them holds at all. Which do is read in the table of
+ * mounts: places are compared in their file system, so it does not matter which of them is the mount, nor how deep it lies.
  */
 #include "survey/walk.h"
 
@@ -13,206 +14,280 @@
 #include "match/path.h"
 #include "sys/file.h"
 
-enum { MOUNTS_TEXT = 1 << 20 };
+enum { FIRST_TEXT = 32 << 10 };
 
-/* pinfold's own (its ancestors up to the root), or what a rule makes accessible. */
+/* What a path leads to: the nearest node that exists, and what is missing below it. */
 struct chain {
-    const char *asked;
-    struct survey_node *end; /* the nearest that exists */
-    const char *rest;        /* what is missing below it */
-    bool part;               /* a directory inside pinfold's own */
+    struct survey_node *end;
+    const char *rest;
 };
 
 static int alias_chain(struct surveyor *s, const char *path, struct chain *ret)
 {
-    *ret = (struct chain){.asked = NULL};
     struct place_found found = {.at = s->root, .rest = ""};
     s->links_left = MAX_LINKS;
-    int r = path ? survey_walk(s, s->root, path, &found) : 0;
-    *ret = (struct chain){.asked = r == 0 ? path : NULL, .end = found.at, .rest = found.rest};
-    return r == -ELOOP ? 0 : r;
-}
-
-static bool same_directory(const struct survey_node *a, const struct survey_node *b)
-{
-    return a != b && a->type == PATH_DIR && b->type == PATH_DIR && a->ino == b->ino && a->dev == b->dev;
-}
-
-static int add_alias(struct surveyor *s, struct facts *f, const char *asked, const char *path)
-{
-    for (size_t i = 0; path && i < f->n_aliases; i++) {
-        if (strcmp(f->aliases[i].asked, asked) == 0 && strcmp(f->aliases[i].real, path) == 0)
-            return 0;
+    int r = survey_walk(s, s->root, path, &found);
+    *ret = (struct chain){.end = found.at, .rest = found.rest};
+    while (r == 0 && ret->end->no && ret->end->parent != ret->end) {
+        ret->rest = ret->rest[0] ? path_join(s->mem, ret->end->name, ret->rest) : ret->end->name;
+        ret->end = ret->end->parent;
+        r = ret->rest ? 0 : -ENOMEM;
     }
-    struct path_fact *slot = path ? arena_push(s->mem, &f->aliases, &f->n_aliases, sizeof *slot) : NULL;
-    int r = slot ? survey_path(s, path, slot) : -ENOMEM;
-    if (r == 0)
-        slot->asked = asked;
     return r;
 }
 
-/* A text that cannot be read to its end could hide the mount that counts. */
-static int read_mounts(struct surveyor *s)
+static bool same_object(const struct survey_node *a, const struct survey_node *b)
+{
+    return a->ino == b->ino && a->dev == b->dev && a->type == b->type;
+}
+
+/* ---- the table of mounts ---- */
+
+/* A text that is not read to its end could lack the mount that counts. */
+static char *read_mountinfo(struct arena *mem, int *ret_error)
 {
     auto_fd int fd = sys_openat(AT_FDCWD, "/proc/self/mountinfo", O_RDONLY | O_CLOEXEC, 0);
-    char *text = fd < 0 ? NULL : arena_zero(s->mem, MOUNTS_TEXT);
-    if (!text)
-        return fd < 0 ? fd : -ENOMEM;
-    long n = sys_read_all(fd, text, MOUNTS_TEXT);
-    if (n < 0 || n == MOUNTS_TEXT)
-        return n < 0 ? (int)n : -E2BIG;
-    text[n] = 0;
-    struct proc_mount mount;
-    while (proc_next_mount(&text, &mount)) {
-        struct proc_mount *slot = arena_push(s->mem, &s->mount_table, &s->n_mount_table, sizeof *slot);
-        if (!slot)
-            return -ENOMEM;
-        *slot = mount;
-    }
-    return 0;
-}
-
-/* Where a node is in its file system, whatever mounts show of that; NULL: in a chroot(2) the mount of its root is not listed. */
-static int place_in_system(struct surveyor *s, const struct survey_node *n, const char **ret)
-{
-    int r = s->n_mount_table ? 0 : read_mounts(s);
-    if (r < 0)
-        return r;
-    for (size_t i = 0; i < s->n_mount_table; i++) {
-        const struct proc_mount *m = &s->mount_table[i];
-        if (m->id == n->mount && path_at_or_below(n->real, m->at)) {
-            *ret = path_moved(s->mem, n->real, m->at, m->root);
-            return *ret ? 0 : -ENOMEM;
-        }
-    }
-    *ret = NULL;
-    return 0;
-}
-
-/*
- * Two mounts of one file system: who compares devices and inodes alone does not see that one shows what is deep inside of the
- * other, so their places in the file system are compared.
- */
-static int find_in_system(struct surveyor *s, struct facts *f, const struct chain *own, const struct chain *opened)
-{
-    const struct survey_node *mine = own->end, *theirs = opened->end;
-    if (mine->dev != theirs->dev || mine->mount == theirs->mount || opened->rest[0])
-        return 0;
-    const char *where = NULL, *there = NULL;
-    int r = place_in_system(s, mine, &where);
-    if (r == 0 && where)
-        r = place_in_system(s, theirs, &there);
-    if (r < 0 || !there)
-        return r;
-    const char *whole = own->rest[0] ? path_join(s->mem, where, own->rest) : where;
-    if (!whole)
-        return -ENOMEM;
-    if (path_at_or_below(there, whole))
-        return add_alias(s, f, own->asked, theirs->real);
-    return path_below(whole, there) ? add_alias(s, f, own->asked, path_moved(s->mem, whole, there, theirs->real)) : 0;
-}
-
-/*
- * What a rule makes accessible is compared with pinfold's own by device and inode: a directory above pinfold's own at another
- * path leads there, over mounts below it, too, and so does its content.
- */
-static int find_alias(struct surveyor *s, struct facts *f, const struct chain *own, const struct chain *opened)
-{
-    for (const struct survey_node *up = own->end; !own->part; up = up->parent) {
-        if (!opened->rest[0] && same_directory(up, opened->end)) {
-            const char *real = own->end->real + (up->parent == up ? 0 : strlen(up->real));
-            const char *at = arena_printf(s->mem, "%s%s", opened->end->real, real);
-            return add_alias(s, f, own->asked, own->rest[0] && at ? path_join(s->mem, at, own->rest) : at);
-        }
-        if (up->parent == up)
+    size_t room = FIRST_TEXT, n = 0;
+    char *text = arena_zero(mem, room);
+    *ret_error = fd < 0 ? fd : text ? 0 : -ENOMEM;
+    while (*ret_error == 0) {
+        long got = sys_read_all(fd, text + n, room - 1 - n);
+        if (got < 0)
+            *ret_error = (int)got;
+        n += got > 0 ? (size_t)got : 0;
+        if (got < 0 || n < room - 1)
             break;
+        char *more = arena_zero(mem, room *= 4);
+        if (more)
+            text = memcpy(more, text, n);
+        else
+            *ret_error = -ENOMEM;
     }
-    for (const struct survey_node *up = opened->end; !own->rest[0] && up->parent != up; up = up->parent) {
-        if (same_directory(up, own->end))
-            return add_alias(s, f, own->asked, up->real);
-    }
-    return find_in_system(s, f, own, opened);
+    return *ret_error ? NULL : text;
 }
 
-/* The i-th path that the policy makes accessible for more than reading; NULL: that rule does not. */
-static const char *opened_path(const struct policy *p, size_t i)
+static int by_system_and_root(const void *a, const void *b)
 {
-    return i == p->n_paths + p->n_mounts   ? p->workspace
-           : i >= p->n_paths               ? p->mounts[i - p->n_paths].from
-           : p->paths[i].access == PATH_RW ? p->paths[i].path
-                                           : NULL;
+    const struct survey_mount *x = *(const struct survey_mount *const *)a, *y = *(const struct survey_mount *const *)b;
+    if (x->system != y->system)
+        return x->system < y->system ? -1 : 1;
+    return path_order(x->root, y->root);
 }
 
-static int add_aliases(struct surveyor *s, const struct policy *p, struct facts *f, const struct chain *own, size_t n)
+/* Marks mounts that show something at another path than another mount does: on most machines there is none. */
+static int mark_twice(struct surveyor *s)
 {
+    const size_t n = s->n_table;
+    struct survey_mount **by = arena_zero(s->mem, 2 * (n + 1) * sizeof *by), **above = by ? by + n + 1 : NULL;
+    size_t depth = 0;
+    if (!by)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        by[i] = &s->table[i];
+    qsort(by, n, sizeof *by, by_system_and_root);
+    for (size_t i = 0; i < n; i++) {
+        while (depth &&
+               (above[depth - 1]->system != by[i]->system || !path_at_or_below(by[i]->root, above[depth - 1]->root)))
+            depth--;
+        for (size_t k = 0; k < depth; k++) {
+            const char *there = path_moved(s->mem, by[i]->root, above[k]->root, above[k]->at);
+            if (!there)
+                return -ENOMEM;
+            if (strcmp(there, by[i]->at) != 0)
+                by[i]->twice = above[k]->twice = s->twice = true;
+        }
+        above[depth++] = by[i];
+    }
+    return 0;
+}
+
+static struct survey_mount *mount_of(const struct surveyor *s, const struct survey_node *n)
+{
+    for (size_t i = 0; i < s->n_table; i++) {
+        if (s->table[i].id == n->mount && path_at_or_below(n->real, s->table[i].at))
+            return &s->table[i];
+    }
+    return NULL;
+}
+
+/*
+ * In a chroot(2) the table lacks the mount that its root is a part of. Where another one shows a directory of that part, the common
+ * end of both paths tells what the root is in its file system.
+ */
+static int add_own_root(struct surveyor *s)
+{
+    const size_t n = s->n_table;
     int r = 0;
-    for (size_t i = 0; r == 0 && i <= p->n_paths + p->n_mounts; i++) {
-        const char *path = opened_path(p, i);
-        struct chain opened;
-        if (!path)
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        const struct survey_mount *m = &s->table[i];
+        struct chain shown, same;
+        if (m->system != s->root->dev)
             continue;
-        if (i < p->n_paths && !(path = survey_through_mounts(s, path)))
-            return -ENOMEM;
-        r = alias_chain(s, path, &opened);
-        for (size_t k = 0; r == 0 && opened.asked && k < n; k++)
-            r = own[k].asked ? find_alias(s, f, &own[k], &opened) : 0;
+        r = alias_chain(s, m->at, &shown);
+        for (size_t end = strlen(m->root); r == 0 && end-- > 0;) {
+            if (m->root[end] != '/')
+                continue;
+            r = alias_chain(s, m->root + end, &same);
+            if (r < 0 || same.rest[0] || same.end->mount != s->root->mount || !same_object(same.end, shown.end))
+                continue;
+            struct survey_mount *slot = arena_push(s->mem, &s->table, &s->n_table, sizeof *slot);
+            const char *root = end ? arena_str(s->mem, (struct str){m->root, end}) : "/";
+            if (!slot || !root)
+                return -ENOMEM;
+            *slot = (struct survey_mount){.id = s->root->mount, .system = s->root->dev, .root = root, .at = "/"};
+            return 0;
+        }
     }
     return r;
 }
 
-/* Whether what the policy makes accessible and `own` are in one file system, but seen through two mounts. */
-static int mounts_meet(struct surveyor *s, const struct policy *p, const struct survey_node *own)
+int survey_mounts(struct surveyor *s)
 {
-    int r = 0;
-    for (size_t i = 0; r == 0 && i <= p->n_paths + p->n_mounts; i++) {
-        const char *path = opened_path(p, i);
-        struct chain opened = {.asked = NULL};
-        if (path)
-            r = alias_chain(s, path, &opened);
-        if (r == 0 && opened.asked && opened.end->dev == own->dev && opened.end->mount != own->mount)
+    int r;
+    char *text = read_mountinfo(s->mem, &r);
+    struct proc_mount line;
+    while (r == 0 && proc_next_mount(&text, &line)) {
+        if (line.root[0] != '/')
+            continue; /* a namespace, which is no file system with paths */
+        struct survey_mount *slot = arena_push(s->mem, &s->table, &s->n_table, sizeof *slot);
+        if (!slot)
+            return -ENOMEM;
+        *slot = (struct survey_mount){
+            .id = line.id, .system = (uint64_t)line.major << 32 | line.minor, .root = line.root, .at = line.at};
+    }
+    if (r == 0 && !mount_of(s, s->root))
+        r = add_own_root(s);
+    return r < 0 ? r : mark_twice(s);
+}
+
+/* ---- paths ---- */
+
+/* `to` counts if it is what `path` is: another mount may lie over one of them. */
+static int add_alias(struct surveyor *s, struct facts *f, const char *real, const char *path, const char *to)
+{
+    struct chain a, b = {0};
+    if (!path || !to)
+        return -ENOMEM;
+    if (path_at_or_below(to, real))
+        return 0;
+    int r = alias_chain(s, path, &a);
+    if (r == 0)
+        r = alias_chain(s, to, &b);
+    if (r < 0 || !same_object(a.end, b.end) || strcmp(a.rest, b.rest) != 0 || a.end == b.end)
+        return r == -ELOOP ? 0 : r;
+    struct path_fact *slot = arena_push(s->mem, &f->aliases, &f->n_aliases, sizeof *slot);
+    r = slot ? survey_path(s, to, slot) : -ENOMEM;
+    if (r == 0)
+        slot->asked = real;
+    return r;
+}
+
+/* Where `real` is in its file system; NULL: only there. */
+static int place_in_system(struct surveyor *s, const char *real, const struct survey_mount **ret, const char **where)
+{
+    struct chain own;
+    *ret = NULL;
+    if (!s->twice)
+        return 0;
+    int r = alias_chain(s, real, &own);
+    const struct survey_mount *m = r == 0 ? mount_of(s, own.end) : NULL;
+    if (!m || !m->twice)
+        return r == -ELOOP ? 0 : r;
+    *where = path_moved(s->mem, own.end->real, m->at, m->root);
+    if (*where && own.rest[0])
+        *where = path_join(s->mem, *where, own.rest);
+    *ret = m;
+    return *where ? 0 : -ENOMEM;
+}
+
+static int add_aliases(struct surveyor *s, struct facts *f, const char *real)
+{
+    const struct survey_mount *own;
+    const char *where = NULL;
+    int r = place_in_system(s, real, &own, &where);
+    for (size_t i = 0; r == 0 && own && i < s->n_table; i++) {
+        const struct survey_mount *m = &s->table[i];
+        if (m == own || !m->twice || m->system != own->system)
+            continue;
+        if (path_at_or_below(where, m->root))
+            r = add_alias(s, f, real, real, path_moved(s->mem, where, m->root, m->at));
+        else if (path_below(m->root, where))
+            r = add_alias(s, f, real, path_moved(s->mem, m->root, where, real), m->at);
+    }
+    return r;
+}
+
+int survey_is_twice(struct surveyor *s, const char *real)
+{
+    const struct survey_mount *own;
+    const char *where = NULL;
+    int r = place_in_system(s, real, &own, &where);
+    for (size_t i = 0; r == 0 && own && i < s->n_table; i++) {
+        const struct survey_mount *m = &s->table[i];
+        if (m != own && m->twice && m->system == own->system && path_overlap(where, m->root))
             return 1;
     }
     return r;
 }
 
-int survey_has_alias(struct surveyor *s, const struct policy *p, struct facts *f, const char *in, const char *name)
+/* What a rule restricts: the object, or the directory in which names are restricted. */
+static const struct path_fact *restricted(struct surveyor *s, const struct facts *f, const struct path_rule *rule)
 {
-    const size_t before = f->n_aliases;
-    const char *path = path_join(s->mem, in, name);
-    struct chain own;
-    int r = path ? alias_chain(s, in, &own) : -ENOMEM;
-    if (r == 0)
-        r = own.asked ? mounts_meet(s, p, own.end) : 0;
-    if (r != 1)
-        return r;
-    r = alias_chain(s, path, &own);
-    if (r == 0)
-        r = add_aliases(s, p, f, &own, 1);
-    return r < 0 ? r : f->n_aliases > before;
+    const char *path = rule->any_depth ? rule->below : rule->pattern ? path_dir(s->mem, rule->path) : rule->path;
+    if (rule->access != PATH_HIDE && rule->access != PATH_PROTECT)
+        return NULL;
+    return path ? facts_path(f, path) : NULL;
+}
+
+static int add_own_aliases(struct surveyor *s, struct facts *f)
+{
+    const char *const first[] = {path_join(s->mem, f->state_home, "pinfold"),
+                                 path_join(s->mem, f->config_home, "pinfold"), f->program, "/etc/pinfold", f->runtime};
+    enum { FIRST = sizeof first / sizeof *first };
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < FIRST + N_HELPERS + f->n_clone; i++) {
+        const char *path = i < FIRST               ? first[i]
+                           : i < FIRST + N_HELPERS ? f->helpers[i - FIRST]
+                                                   : f->clone[i - FIRST - N_HELPERS];
+        const struct path_fact *fact = path ? facts_path(f, path) : NULL;
+        r = fact ? add_aliases(s, f, fact->real) : 0;
+    }
+    return r;
+}
+
+static int by_asked_and_real(const void *a, const void *b)
+{
+    const struct path_fact *x = a, *y = b;
+    int order = strcmp(x->asked, y->asked);
+    return order ? order : strcmp(x->real, y->real);
+}
+
+/* Who cannot read an object at one path cannot at another one, so what a profile hides and this caller may not read needs no more. */
+static bool is_profiles(const struct policy *p, size_t rule)
+{
+    const uint32_t origin = rule < p->n_paths ? p->paths[rule].origin : UINT32_MAX;
+    return origin < p->n_origins && p->origins[origin].layer == LAYER_BUILTIN;
 }
 
 int survey_aliases(struct surveyor *s, const struct policy *p, struct facts *f)
 {
-    /* Directories in the state directory may be mounted elsewhere separately, also where mounts are not listed. */
-    static const char parts[][20] = {"pinfold/trust", "pinfold/audit", "pinfold/caches", "pinfold/sessions"};
-    const char *const paths[] = {path_join(s->mem, f->state_home, "pinfold"),
-                                 path_join(s->mem, f->config_home, "pinfold"), f->program, "/etc/pinfold", f->runtime};
-    enum {
-        FIRST = sizeof paths / sizeof paths[0],
-        WHOLE = FIRST + N_HELPERS,
-        OWN = WHOLE + sizeof parts / sizeof parts[0]
-    };
-    struct chain own[OWN];
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < OWN; i++) {
-        r = alias_chain(s,
-                        i < FIRST   ? paths[i]
-                        : i < WHOLE ? f->helpers[i - FIRST]
-                                    : path_join(s->mem, f->state_home, parts[i - WHOLE]),
-                        &own[i]);
-        own[i].part = i >= WHOLE;
-        if (own[i].part && own[i].asked)
-            own[i].asked = paths[0];
+    int r = s->twice ? add_own_aliases(s, f) : 0;
+    for (size_t i = 0; r == 0 && s->twice && i < p->n_paths; i++) {
+        const struct path_fact *fact = restricted(s, f, &p->paths[i]);
+        const bool is_refused = fact && (fact->type == PATH_UNREADABLE || (fact->refused && is_profiles(p, i)));
+        if (fact && !is_refused)
+            r = add_aliases(s, f, fact->real);
     }
-    return r < 0 ? r : add_aliases(s, p, f, own, OWN);
+    for (size_t i = 0; r == 0 && s->twice && i < f->n_matches; i++)
+        r = f->matches[i].refused && is_profiles(p, f->matches[i].rule) ? 0 : add_aliases(s, f, f->matches[i].real);
+    if (r < 0 || f->n_aliases < 2)
+        return r;
+    qsort(f->aliases, f->n_aliases, sizeof *f->aliases, by_asked_and_real);
+    size_t kept = 1;
+    for (size_t i = 1; i < f->n_aliases; i++) {
+        if (by_asked_and_real(&f->aliases[i], &f->aliases[kept - 1]) != 0)
+            f->aliases[kept++] = f->aliases[i];
+    }
+    f->n_aliases = kept;
+    return 0;
 }

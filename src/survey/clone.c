@@ -73,19 +73,6 @@ static int add_parts(struct surveyor *s, struct facts *f, const char *top)
     return 0;
 }
 
-/* A bind mount may show the clone, a part alone, or a directory in that, where this path of it is not. */
-static int add_parts_elsewhere(struct surveyor *s, const struct policy *p, struct facts *f, const char *top)
-{
-    for (size_t i = 0; i < N_PARTS; i++) {
-        int r = survey_has_alias(s, p, f, top, clone_parts[i]);
-        if (r == 1 && !f->n_clone)
-            r = add_parts(s, f, top);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
 int survey_clone(struct surveyor *s, const struct policy *p, struct facts *f)
 {
     if (!f->is_clone)
@@ -93,6 +80,6 @@ int survey_clone(struct surveyor *s, const struct policy *p, struct facts *f)
     const char *top = path_dir(s->mem, f->helpers[0]); /* build */
     if (!top)
         return -ENOMEM;
-    int r = is_around(p, f, top) ? add_parts(s, f, top) : 0;
-    return r < 0 ? r : add_parts_elsewhere(s, p, f, top);
+    int r = is_around(p, f, top) ? 1 : survey_is_twice(s, top);
+    return r > 0 ? add_parts(s, f, top) : r;
 }

@@ -71,6 +71,8 @@ static int ask_above_hidden(struct surveyor *s, const struct policy *p, const st
     }
     for (size_t i = 0; r == 0 && i < f->n_matches; i++)
         r = ask_above(s, a, f->matches[i].real);
+    for (size_t i = 0; r == 0 && i < f->n_aliases; i++)
+        r = ask_above(s, a, f->aliases[i].real);
     return r < 0 ? r : ask_above(s, a, "/dev"); /* only single nodes of it are made accessible */
 }
 

@@ -134,14 +134,17 @@ int survey(const struct policy *p, struct facts *f, struct arena *mem, struct er
         e->kind = ERR_NONE;
     if (r == 0)
         r = survey_judge_links(s, p, f, e);
-    if (r == 0)
-        r = survey_aliases(s, p, f);
+    if (r == 0 && (r = survey_mounts(s)) < 0)
+        return err_sys(e, ERR_SYSTEM, -r,
+                       "cannot read /proc/self/mountinfo, which tells at what paths hidden files are");
     if (r == 0)
         r = survey_clone(s, p, f);
     if (r == 0)
         r = survey_targets(p, f, mem);
     if (r == 0)
         r = survey_patterns(s, p, f, e);
+    if (r == 0)
+        r = survey_aliases(s, p, f);
     if (r == 0 && f->tier == TIER_LANDLOCK)
         r = survey_dirs(s, p, f);
     if (r < 0 && (!e || e->kind == ERR_NONE))

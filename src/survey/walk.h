@@ -26,7 +26,7 @@ struct survey_node {
     uint32_t hash;
     uint32_t mode, uid, gid;
     uint64_t dev, ino, born, bytes;
-    uint64_t mount; /* id of the mount it is seen through; 0: not known */
+    uint64_t mount;                                   /* id of the mount it is seen through; 0: not known */
     const char *target;                               /* text of the link */
     struct dir_listing *listing;                      /* what it does not contain, if many names are asked for */
     bool searched, unlisted;                          /* a name was looked for in it; never list it */
@@ -48,8 +48,13 @@ struct surveyor {
         uint64_t dev;
         bool known, local; /* listing_is_local() */
     } systems[4];
-    struct proc_mount *mount_table; /* of /proc/self/mountinfo, read where two mounts of one file system meet */
-    size_t n_mount_table;
+    struct survey_mount {
+        uint64_t id, system;   /* the file system, by its device */
+        const char *root, *at; /* what it shows of that, and where */
+        bool twice;            /* another mount shows a part of that elsewhere */
+    } * table;
+    size_t n_table;
+    bool twice;                  /* there are such mounts */
     bool judging;                /* links are judged while they are followed */
     struct survey_node *planted; /* the first that a box may have created */
     struct asked_list {
@@ -96,12 +101,14 @@ int survey_paths(struct surveyor *s, const struct policy *p, struct facts *f);
 
 /* planted.c: refuses given paths that lead over a link which a box may have created, with a sentence in `e`. */
 int survey_judge_links(struct surveyor *s, const struct policy *p, struct facts *f, struct err *e);
-/* aliases.c: other paths of pinfold's own files. */
-int survey_aliases(struct surveyor *s, const struct policy *p, struct facts *f);
-/* Adds other paths of `name`, one of pinfold's own, in the directory `in`: 1 if it has any, 0, or -errno. */
-int survey_has_alias(struct surveyor *s, const struct policy *p, struct facts *f, const char *in, const char *name);
 /* clone.c: what ./pinfold builds from, where a box could write around it. */
 int survey_clone(struct surveyor *s, const struct policy *p, struct facts *f);
+/* aliases.c: survey_mounts() reads the table of mounts, before anything else is asked there. */
+int survey_mounts(struct surveyor *s);
+/* Other paths of what is hidden, protected or pinfold's own. */
+int survey_aliases(struct surveyor *s, const struct policy *p, struct facts *f);
+/* Whether another mount shows `real`, a part of it or what it is in: 1, 0 or -errno. */
+int survey_is_twice(struct surveyor *s, const char *real);
 /* patterns.c: what patterns match now. `e` says which bound was met. */
 int survey_patterns(struct surveyor *s, const struct policy *p, struct facts *f, struct err *e);
 enum path_type survey_entry_type(const char *dir, const struct dirent *d);

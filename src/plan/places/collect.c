@@ -1,7 +1,7 @@
 /*
  * Collects places: what every box has of its own, what the rules name, and pinfold's own. A rule is about an object of
  * the host, by its real path; the object is wherever the box can see it, so a rule that restricts is repeated below
- * each mount that shows the object elsewhere. At the end the places are sorted by path, one for each path, the
+ * each mount that shows the object elsewhere, and at the other paths that the host has for it. At the end the places are sorted by path, one for each path, the
  * strictest if there were several.
  */
 #include "plan/make.h"
@@ -411,6 +411,10 @@ static int collect_any_depth(struct making *m, const struct path_rule *rule)
         m->any_protect = true;
     }
     int r = add_any_depth(m, rule, f->real);
+    for (size_t i = 0; r == 0 && i < m->facts->n_aliases; i++) {
+        if (strcmp(m->facts->aliases[i].asked, f->real) == 0)
+            r = add_any_depth(m, rule, m->facts->aliases[i].real);
+    }
     for (size_t i = 0; r == 0 && i < m->n_mounts; i++) {
         const struct mount_place *at = &m->mounts[i];
         if (f->real[1] && path_at_or_below(at->src, f->real))
@@ -558,11 +562,44 @@ static int collect_own(struct making *m)
         if (f && (i < 3 || !all_read_only(m, f)))
             r = add_own(m, f, kind, is);
         for (size_t k = 0; r == 0 && f && k < m->facts->n_aliases; k++) {
-            if (strcmp(m->facts->aliases[k].asked, path) == 0)
-                r = add_own(m, &m->facts->aliases[k], kind, is);
+            const struct path_fact *alias = &m->facts->aliases[k];
+            if (strcmp(alias->asked, f->real) == 0 && (i < 3 || !all_read_only(m, alias)))
+                r = add_own(m, alias, kind, is);
         }
     }
     return r < 0 ? r : check_closed(m);
+}
+
+/* What the host shows at a second path: a restriction is about the object. */
+static int repeat_at_aliases(struct making *m)
+{
+    const size_t n = m->n_places;
+    for (size_t k = 0; k < m->facts->n_aliases; k++) {
+        const struct path_fact *alias = &m->facts->aliases[k];
+        for (size_t i = 0; i < n; i++) {
+            struct plan_place copy = m->places[i];
+            const bool is_pattern = copy.kind == PLACE_PATTERN;
+            if (copy.own || copy.mount || copy.link || !copy.src || (!is_pattern && copy.kind < PLACE_PROTECT) ||
+                strcmp(is_pattern ? copy.parent : copy.src, alias->asked) != 0)
+                continue;
+            struct plan_place *p = place_add(m, copy.kind, NULL, copy.origin);
+            if (!p)
+                return no_memory(m);
+            copy.order = p->order;
+            copy.src = copy.dst = is_pattern ? path_join(m->mem, alias->real, path_name(copy.src)) : alias->real;
+            copy.parent = is_pattern ? alias->real : alias->parent;
+            if (!copy.src)
+                return no_memory(m);
+            if (!is_pattern) {
+                copy.type = copy.dst_type = (uint8_t)alias->type;
+                copy.foreign = alias->foreign;
+            }
+            copy.inside = false;
+            copy.of_home = m->home && path_at_or_below(alias->asked, m->home);
+            *p = copy;
+        }
+    }
+    return 0;
 }
 
 static int by_src(const void *a, const void *b)
@@ -734,6 +771,8 @@ int collect(struct making *m)
         r = collect_sockets(m);
     if (r == 0)
         r = collect_own(m);
+    if (r == 0)
+        r = repeat_at_aliases(m);
     if (r == 0)
         r = repeat_below_mounts(m);
     if (r == 0 && m->facts->tier == TIER_NAMESPACES)

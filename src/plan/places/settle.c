@@ -461,7 +461,7 @@ static int settle_hide(struct settling *s, struct plan_place *p, struct plan_pla
      * What a profile hides outside of homes belongs to the administrator: directories there do not get replaced
      * unexpectedly, so a mount over one suffices, and names that only others can create are theirs to protect.
      */
-    bool outside = p->builtin && !in_home(m, p);
+    bool outside = p->builtin && !p->of_home && !in_home(m, p);
     if (outside && p->type == PATH_MISSING && p->foreign && m->facts->uid != 0) {
         p->act = ACT_REFUSED;
         return 0;
