@@ -231,7 +231,7 @@ int survey_is_twice(struct surveyor *s, const char *real)
 }
 
 /* What a rule restricts: the object, or the directory in which names are restricted. */
-static const struct path_fact *restricted(struct surveyor *s, const struct facts *f, const struct path_rule *rule)
+static const struct path_fact *restricted_fact(struct surveyor *s, const struct facts *f, const struct path_rule *rule)
 {
     const char *path = rule->any_depth ? rule->below : rule->pattern ? path_dir(s->mem, rule->path) : rule->path;
     if (rule->access != PATH_HIDE && rule->access != PATH_PROTECT)
@@ -273,7 +273,7 @@ int survey_aliases(struct surveyor *s, const struct policy *p, struct facts *f)
 {
     int r = s->twice ? add_own_aliases(s, f) : 0;
     for (size_t i = 0; r == 0 && s->twice && i < p->n_paths; i++) {
-        const struct path_fact *fact = restricted(s, f, &p->paths[i]);
+        const struct path_fact *fact = restricted_fact(s, f, &p->paths[i]);
         const bool is_refused = fact && (fact->type == PATH_UNREADABLE || (fact->refused && is_profiles(p, i)));
         if (fact && !is_refused)
             r = add_aliases(s, f, fact->real);
