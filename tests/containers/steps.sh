@@ -29,6 +29,8 @@ step() { # name, pattern that the output matches ("nothing": there is none), sta
 
 step starts '^here$' 0 pinfold run -- echo here
 if [ "$tier" = partly ]; then
+    step connections 'refuses process_vm_writev.*start the container with --security-opt seccomp=unconfined.*--may-lose network-transparent' 125 pinfold run --allow example.com -- true
+    step connections-by-proxy 'socks5h://localhost/' 0 pinfold run --may-lose network-transparent --allow example.com -- env
     step remedy 'enter .*pivot_root.*: start the container with --security-opt seccomp=unconfined' 125 pinfold run --mount /usr:/missing -- true
     exit
 fi
