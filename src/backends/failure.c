@@ -138,6 +138,9 @@ static const char *hint(const struct plan *p, uint32_t where, int no)
         return "the network namespace has a route that bypasses the fake IPs";
     if (kind == STEP_LISTEN && no == EADDRINUSE)
         return "pinfold itself listens on this port";
+    if (kind == STEP_ENTER && no == EPERM)
+        return "a container's filter of system calls refuses pivot_root(2), which this needs: start the container with "
+               "--security-opt seccomp=unconfined";
     if (kind == STEP_ENTER && no == EINVAL)
         return "the root file system is the kernel's initial one, which pivot_root cannot leave";
     if (no == EAGAIN && (where == WHERE_CLONE || where == WHERE_CHILD || where == WHERE_GUARD))

@@ -314,6 +314,15 @@ const char *native_unreadable(const struct facts *f, const char **ret_remedy)
     return NULL;
 }
 
+/*
+ * A container with CAP_SYS_ADMIN alone may make namespaces, but its filter refuses the calls by which the guard hands a connection on.
+ * Looked at where there are connections: the rest of a box starts, and asking costs each start a call.
+ */
+static bool no_connections(const struct facts *f)
+{
+    return !f->nested && f->policy && f->policy->net == NET_ALLOW && memory_calls_refused();
+}
+
 int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *e)
 {
     int abi = sys_landlock_abi();
@@ -342,6 +351,11 @@ int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *
         if (r < 0)
             return r;
     }
+    if (f->tier == TIER_NAMESPACES && no_connections(f))
+        facts_without_namespaces(f, mem, true,
+                                 (struct reason){"a container's filter of system calls refuses process_vm_writev(2), "
+                                                 "without which no connection can be handed on",
+                                                 "start the container with --security-opt seccomp=unconfined"});
     struct reason unread = {NULL, NULL};
     unread.why = f->notify ? native_unreadable(f, &unread.remedy) : NULL;
     f->notify &= !supervised && !unread.why;

@@ -394,7 +394,7 @@ const struct attack attacks[] = {
     {"list-hidden", "a hidden directory is listed", FEATURE_HIDES, true, list_hidden, NULL},
     {"read-hidden-by-proc", "a hidden file is read through /proc", FEATURE_HIDES, true, read_hidden_by_proc, NULL},
     {"write-own-state", "pinfold's own state is written", FEATURE_FILES, true, write_own_state, NULL},
-    {"see-process", "a process outside is seen in /proc", FEATURE_PID_NAMESPACE, true, see_process, NULL},
+    {"see-process", "a process outside is seen in /proc", FEATURE_FRESH_PROC, true, see_process, NULL},
     {"signal-process", "a process outside is signalled", FEATURE_SIGNALS, true, signal_process, NULL},
     {"trace-process", "a process outside is traced", FEATURE_SECCOMP, true, trace_process, NULL},
     {"trace-pid1", "pid 1 of the box is traced", FEATURE_SECCOMP, false, trace_pid1, NULL},

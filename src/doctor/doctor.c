@@ -107,12 +107,11 @@ static void check_cgroup(struct doctor_report *r)
         [CGROUP_V2_SYSTEMD] = "v2, through systemd's user manager (a few milliseconds when a limit is asked for)",
         [CGROUP_V1] = "v1"};
     enum cgroup_kind kind = r->facts.cgroup;
-    const char *remedy = r->facts.remedy[FEATURE_CGROUP_LIMITS];
+    const char *remedy = r->facts.remedy[FEATURE_CGROUP_LIMITS], *why = r->facts.why_not[FEATURE_CGROUP_LIMITS];
     put_check(r, kind == CGROUP_NONE ? CHECK_PART : CHECK_YES, "cgroup", kinds[kind],
               kind != CGROUP_NONE || r->facts.nested ? NULL
               : remedy                               ? remedy
-                       : "log in with a systemd user session, or start under: systemd-run --user --scope "
-                         "-p Delegate=yes");
+                                                     : why);
 }
 
 /* Every guarantee that this machine cannot give, with the probe's reason. */
@@ -347,6 +346,18 @@ static unsigned sessions_without_state(struct arena *mem, const char *state)
     return n;
 }
 
+/* In the nearest directory above it that is there. */
+static bool can_be_made(struct arena *mem, const char *path)
+{
+    const char *above = path;
+    int no = ENOENT;
+    while (no == ENOENT && above && strcmp(above, "/") != 0) {
+        above = path_dir(mem, above);
+        no = above && access(above, W_OK | X_OK) < 0 ? errno : 0;
+    }
+    return no == 0;
+}
+
 /* Where layers, sessions and the log are, and what is known of links that boxes have made. */
 static void check_state(struct doctor_report *r)
 {
@@ -369,6 +380,11 @@ static void check_state(struct doctor_report *r)
                   arena_printf(r->mem, "%s was removed, with the records of %u session%s", buf_cstr(&words), left,
                                left == 1 ? "" : "s"),
                   "pinfold session list shows what still runs; end it with pinfold session stop");
+    else if (no == ENOENT && !can_be_made(r->mem, state))
+        put_check(r, CHECK_PART, "state",
+                  arena_printf(r->mem, "%s does not exist, and you cannot create it", buf_cstr(&words)),
+                  "set HOME or XDG_STATE_HOME to a directory of yours; without it boxes keep nothing, and no session "
+                  "starts");
     else if (no == ENOENT)
         put_check(r, CHECK_YES, "state",
                   arena_printf(r->mem,

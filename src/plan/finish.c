@@ -154,20 +154,28 @@ int bare_make(struct making *m)
     return image_path(&m->image, STEP_CWD, m->plan->cwd, 0) ? 0 : no_memory(m);
 }
 
-/* Of another user's workspace root may do in a box only what the mode lets everybody do: it has no capabilities there. */
+bool plan_shuts_root_out(const struct path_fact *top, uint32_t gid, bool read_only)
+{
+    const unsigned want = read_only ? 05 : 07;
+    return top->type == PATH_DIR && top->uid != 0 && ((top->gid == gid ? top->mode >> 3 : top->mode) & want) != want;
+}
+
+const char *plan_root_words(struct arena *mem, const struct path_fact *top, bool read_only)
+{
+    return arena_printf(
+        mem,
+        "'%s' belongs to user %u, and root cannot %s it in a box, where root has no capabilities; run pinfold as that "
+        "user: sudo -u '#%u' pinfold ... (in a container: --user %u)",
+        top->real, top->uid, read_only ? "read" : "write", top->uid, top->uid);
+}
+
 static int say_roots(struct making *m)
 {
     const struct path_fact *top = facts_path(m->facts, m->policy->workspace);
-    const unsigned want = m->policy->workspace_read_only ? 05 : 07;
-    if (m->facts->uid != 0 || !top || top->type != PATH_DIR || top->uid == 0)
+    const bool read_only = m->policy->workspace_read_only;
+    if (m->facts->uid != 0 || !top || !plan_shuts_root_out(top, m->facts->gid, read_only))
         return 0;
-    if (((top->gid == m->facts->gid ? top->mode >> 3 : top->mode) & want) == want)
-        return 0;
-    m->plan->root_note = arena_printf(
-        m->mem,
-        "'%s' belongs to user %u, and root cannot %s it in a box, where root has no capabilities; run pinfold as that "
-        "user: sudo -u '#%u' pinfold ...",
-        top->real, top->uid, want & 02 ? "write" : "read", top->uid);
+    m->plan->root_note = plan_root_words(m->mem, top, read_only);
     return m->plan->root_note ? note(m, "%s", m->plan->root_note) : -ENOMEM;
 }
 

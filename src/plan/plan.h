@@ -152,6 +152,10 @@ const char *egress_names_denied(const struct policy *p);
 bool plan_settle_down(struct plan *p);
 /* Fills in digest and policy_digest; separate, because runs that report neither should not pay for them. */
 int plan_digests(struct plan *p, struct err *e);
+
+/* Of another user's workspace root may do in a box only what the mode lets everybody do: it has no capabilities there. */
+bool plan_shuts_root_out(const struct path_fact *top, uint32_t gid, bool read_only);
+const char *plan_root_words(struct arena *mem, const struct path_fact *top, bool read_only); /* NULL: no memory */
 /* Digest of the image alone, which is what a box is told to run: SHA-256 in hexadecimal. */
 void plan_image_digest(const struct plan *p, char ret[65]);
 /* Of all its masks and their stubs, and the ids of the box. */

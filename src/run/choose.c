@@ -329,6 +329,9 @@ int prepare(const struct pinfold_policy *p, const struct plan_ask *ask, bool tho
     const char *name = p->policy->engine;
     bool any = !name || same(name, "auto");
     int r = any ? prepare_any(p, ask, thorough, ret, e) : prepare_named(p, name, ask, thorough, ret, e);
+    /* What was only assumed may be missing, too, and then the remedy for this alone would not help. */
+    if (r < 0 && e->kind == ERR_CANNOT && !thorough && !p->policy->image)
+        return prepare(p, ask, true, ret, e);
     if (r < 0 && e->kind == ERR_CANNOT && p->policy->unsandboxed_fallback) {
         int said = any ? 0 : other_can(p, ask, r, e);
         r = said < 0 ? said : prepare_without(p, ask, ret, e);

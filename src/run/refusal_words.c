@@ -204,8 +204,30 @@ static void writable_workspace(const char *origin, const char *workspace, struct
     words_shell(out, workspace);
 }
 
+/* Its cookies are logins: a browser in a box needs a profile, but not this one, which --rw would show. */
+static bool is_browsers_profile(const char *target)
+{
+    static const char names[][24] = {"/.mozilla",
+                                     "/.config/mozilla",
+                                     "/.config/chromium",
+                                     "/.config/google-chrome",
+                                     "/.config/BraveSoftware",
+                                     "/.config/microsoft-edge",
+                                     "/.config/vivaldi",
+                                     "/.config/opera"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strstr(target, names[i]))
+            return true;
+    }
+    return false;
+}
+
+static const char own_profile[] =
+    "give the browser a profile of its own: --env HOME=/tmp, or an option of the browser's";
+
 /* A name that a rule hides, at a place that is read-only besides: --rw for what is around it would not show it. */
-static void hidden_name(const struct policy *policy, const struct path_rule *rule, struct buf *out, size_t *ret_offer)
+static void hidden_name(const struct policy *policy, const struct path_rule *rule, const char *target, struct buf *out,
+                        size_t *ret_offer)
 {
     char text[512];
     const char *origin = policy_origin(policy, rule->origin, text, sizeof text);
@@ -217,7 +239,9 @@ static void hidden_name(const struct policy *policy, const struct path_rule *rul
         buf_printf(out, "leave out %s, or do it outside the box", origin);
         return;
     }
-    buf_text(out, "do it outside the box, or, if this machine has it, allow it with --rw PATH");
+    buf_text(out, is_browsers_profile(target)
+                      ? own_profile
+                      : "do it outside the box, or, if this machine has it, allow it with --rw PATH");
 }
 
 /*
@@ -278,7 +302,7 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
     }
     const enum path_access access = policy ? policy_access(policy, d->target, &rule) : PATH_RO;
     if (access == PATH_HIDE && rule) {
-        hidden_name(policy, rule, out, ret_offer);
+        hidden_name(policy, rule, d->target, out, ret_offer);
         return;
     }
     if (access == PATH_RO && rule) {
@@ -297,6 +321,10 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
     }
     buf_text(out, "' failed: it is outside the workspace, and read-only in the box");
     begin_offer(out, ret_offer);
+    if (is_browsers_profile(d->target)) {
+        buf_text(out, own_profile);
+        return;
+    }
     char real[PATH_MAX];
     const char *home = getenv("HOME");
     if (home && realpath(home, real)) /* targets are real paths; HOME may be a link, or written otherwise */

@@ -6,6 +6,7 @@
 
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -208,6 +209,18 @@ static void adopt_limits(struct pinfold_session *s, const struct limits *l)
     mine->output = (struct limit){.value = l->output.value, .asked = l->output.asked, .origin = 1};
 }
 
+static const char *root_note(const struct policy *p, struct arena *mem)
+{
+    struct stat st;
+    if (geteuid() != 0 || !p->workspace || stat(p->workspace, &st) < 0 || !S_ISDIR(st.st_mode))
+        return NULL;
+    const struct path_fact top = {
+        .real = p->workspace, .type = PATH_DIR, .mode = st.st_mode, .uid = st.st_uid, .gid = st.st_gid};
+    return plan_shuts_root_out(&top, getegid(), p->workspace_read_only)
+               ? plan_root_words(mem, &top, p->workspace_read_only)
+               : NULL;
+}
+
 /* What a run says before its command, and that a new session's commands do not say each time. */
 static void say_start(const struct pinfold_session *s, const struct pinfold_policy *policy,
                       const struct pinfold_session_options *o)
@@ -220,11 +233,13 @@ static void say_start(const struct pinfold_session *s, const struct pinfold_poli
         o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&words));
     }
     auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
-    const char *notes[4] = {egress_names_denied(policy->policy)};
+    const char *notes[5] = {egress_names_denied(policy->policy)};
     if (mem && survey_repository(policy->policy, policy->layers.world.home, mem, notes + 1) < 0)
         notes[1] = notes[2] = NULL;
     if (mem && (o->cow || o->cow_from || policy->policy->cow))
         notes[3] = cow_limit(policy->policy->workspace, mem);
+    if (mem)
+        notes[4] = root_note(policy->policy, mem);
     auto_buf struct buf not_enforced = BUF(MAX_WORDS);
     words_ignored(policy->policy, &not_enforced);
     if (not_enforced.n)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 #include "base/fd.h"
@@ -233,6 +234,21 @@ static void find_v1(struct cgroup_place *ret, const char *text)
         ret->kind = CGROUP_V1;
 }
 
+/* Why nobody can write there, if so: containers show their groups read-only, or none. Neither being root nor a service manager helps. */
+static const char *closed_to_all(bool v2)
+{
+    struct statfs fs;
+    char dir[64] = CGROUP_ROOT;
+    bool found = v2;
+    for (unsigned c = 0; !found && c < CGROUP_CONTROLLERS; c++)
+        found = join(dir, sizeof dir, CGROUP_ROOT, controllers[c]) && access(dir, F_OK) == 0;
+    if (!found)
+        return "no control groups are mounted on /sys/fs/cgroup";
+    return statfs(dir, &fs) == 0 && (fs.f_flags & ST_RDONLY)
+               ? "the control groups below /sys/fs/cgroup are read-only here, as in a container"
+               : NULL;
+}
+
 static void explain_place(struct cgroup_place *ret, bool v2)
 {
     if ((ret->controllers & ALL_CONTROLLERS) == ALL_CONTROLLERS)
@@ -244,9 +260,10 @@ static void explain_place(struct cgroup_place *ret, bool v2)
         ret->remedy = v2 ? "sudo systemctl set-property user@$(id -u).service Delegate='cpu memory pids'" : NULL;
         return;
     }
-    if (access(CGROUP_ROOT, F_OK) < 0) {
-        ret->why_not = "no control groups are mounted on /sys/fs/cgroup";
-    } else if (v2 && access(SYSTEMD_IS_BOOTED, F_OK) == 0) {
+    ret->why_not = closed_to_all(v2);
+    if (ret->why_not)
+        return;
+    if (v2 && access(SYSTEMD_IS_BOOTED, F_OK) == 0) {
         ret->why_not = "no control group is delegated to this user and there is no systemd user manager to ask";
         ret->remedy = "sudo loginctl enable-linger $(id -un)";
     } else {

@@ -154,11 +154,17 @@ static int attach(struct settling *s, struct plan_place *p, struct plan_place *a
 /* ---- copy-on-write (plan_ask.layer) ---- */
 
 static const char no_uppers[] = "the file system of the state directory (XDG_STATE_HOME) cannot hold layers";
+static const char no_namespaces[] = "without user namespaces nothing can be mounted";
 
 static int cannot_layer(struct making *m, const char *why)
 {
-    int r =
-        err_say(m->e, ERR_CANNOT, "--cow: the workspace %s cannot get a copy-on-write layer: %s", m->workspace, why);
+    /* Why there are none, and what would give them, is known where they were looked for. */
+    const char *lack = why == no_namespaces ? m->facts->why_not[FEATURE_REMAP] : NULL;
+    const char *remedy = lack ? m->facts->remedy[FEATURE_REMAP] : NULL;
+    int r = err_say(m->e, ERR_CANNOT, "--cow: the workspace %s cannot get a copy-on-write layer: %s%s%s", m->workspace,
+                    why, lack ? ": " : "", lack ? lack : "");
+    if (remedy)
+        return err_hint(m->e, r, "%s; or run without --cow to let the box change it", remedy);
     if (why == no_uppers)
         return err_hint(m->e, r,
                         "set XDG_STATE_HOME to a directory on a disk of this machine (ext4, xfs, btrfs), or run "
@@ -173,7 +179,7 @@ static const char *why_no_layer(const struct settling *s, const struct plan_plac
 {
     const struct facts *f = s->m->facts;
     if (f->unsandboxed || s->landlock)
-        return "without user namespaces nothing can be mounted";
+        return no_namespaces;
     if (s->image || f->tool || strcmp(f->engine, "native") != 0)
         return "only the engine native supports that";
     if (!f->overlay)
