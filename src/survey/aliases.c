@@ -239,6 +239,12 @@ static const struct path_fact *restricted_fact(struct surveyor *s, const struct 
     return path ? facts_path(f, path) : NULL;
 }
 
+/* In a box: what the box around it shows in the place of something hidden. Such objects are one at many paths, and nobody's to read. */
+static bool is_mask(const struct facts *f, const struct path_fact *fact)
+{
+    return (f->nested || f->around) && (fact->type == PATH_DIR || fact->type == PATH_FILE) && (fact->mode & 0777) == 0;
+}
+
 static int add_own_aliases(struct surveyor *s, struct facts *f)
 {
     const char *const first[] = {path_join(s->mem, f->state_home, "pinfold"),
@@ -250,7 +256,7 @@ static int add_own_aliases(struct surveyor *s, struct facts *f)
                            : i < FIRST + N_HELPERS ? f->helpers[i - FIRST]
                                                    : f->clone[i - FIRST - N_HELPERS];
         const struct path_fact *fact = path ? facts_path(f, path) : NULL;
-        r = fact ? add_aliases(s, f, fact->real) : 0;
+        r = fact && !is_mask(f, fact) ? add_aliases(s, f, fact->real) : 0;
     }
     return r;
 }
@@ -275,7 +281,7 @@ int survey_aliases(struct surveyor *s, const struct policy *p, struct facts *f)
     for (size_t i = 0; r == 0 && s->twice && i < p->n_paths; i++) {
         const struct path_fact *fact = restricted_fact(s, f, &p->paths[i]);
         const bool is_refused = fact && (fact->type == PATH_UNREADABLE || (fact->refused && is_profiles(p, i)));
-        if (fact && !is_refused)
+        if (fact && !is_refused && !is_mask(f, fact))
             r = add_aliases(s, f, fact->real);
     }
     for (size_t i = 0; r == 0 && s->twice && i < f->n_matches; i++)
