@@ -48,7 +48,7 @@ static int place_locked(struct guard *g, int dir, uint64_t path, enum denial_act
 static void remember_object(struct guard *g, const struct place *p)
 {
     struct sys_stat st;
-    if (place_stat(p, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0 && !born_has(g, &st))
+    if (born_at(p, &st) == 0 && !born_has(g, &st))
         born_add(g, &st);
 }
 
