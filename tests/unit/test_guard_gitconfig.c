@@ -59,6 +59,7 @@ static void syntax_is_gits(void **state)
     READS("[a]\nx\ny =\nz = \"\"\n", "a.x;a.y=;a.z=;");
     READS("[a]\nx = \"  b c  \" \n", "a.x=  b c  ;");
     READS("[a]\nx =  b  c  \n", "a.x=b  c;");
+    READS("[a]\nx = \tb \tc\t \n", "a.x=b \tc;");
     READS("[a]\nx = b;c\n", "a.x=b;");
     READS("[a]\nx = \"b;c#d\"e#f\n", "a.x=b;c#de;");
     READS("[a]\nx = a\\\nb\n", "a.x=ab;");
@@ -290,6 +291,8 @@ static void what_names_programs_is_protected(void **state)
 static void protected_entries_stay_as_they_were(void **state)
 {
     (void)state;
+    REFUSED("[core]hooksPath=a b", "[core]hooksPath=a\tb",
+            "core.hookspath is changed"); /* another place since git 2.45 */
     REFUSED("[core]fsmonitor=x", "", "is removed");
     REFUSED("[core]fsmonitor=x", "[core]fsmonitor=y", "core.fsmonitor is changed");
     REFUSED("[core]fsmonitor=x", "[core]fsmonitor", "is changed");
