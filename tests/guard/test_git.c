@@ -278,6 +278,7 @@ static const struct scene scenes[] = {
      ".git/rebase-merge/strategy; "
      "echo '$(x)' > x; no mv x .git/rebase-merge/msgnum; echo '$(x)' > "
      ".git/rebase-merge/msgnum; touch x; ! grep x .git/rebase-merge/msgnum; "
+     "echo refs/replace/x > x; no mv x .git/rebase-merge/head-name; no mv x .git/rebase-merge/update-refs; "
      "echo ./e > .git/rebase-merge/strategy2; no mv .git/rebase-merge/strategy2 .git/rebase-merge/strategy; rm "
      ".git/rebase-merge/strategy; mkdir .git/sequencer; printf '[options]\\n\\tstrategy = x/../../e\\n' > x; no mv x "
      ".git/sequencer/opts; printf '[options]\\n\\tevil = 1\\n' > x; no mv x .git/sequencer/opts; printf "
