@@ -143,30 +143,32 @@ static int read_escape(struct config_reader *r, char *ret)
     }
 }
 
+/* White space within a value stays as it is, as since git 2.45: before, each became a blank. */
 static int read_value(struct config_reader *r)
 {
     bool quoted = false, comment = false;
-    size_t spaces = 0;
+    size_t end = 0;
     r->value.n = 0;
     for (;;) {
         int c = next(r);
-        if (c == '\n')
+        if (c == '\n') {
+            r->value.n = end;
             return quoted ? -EBADMSG : 0;
+        }
         if (c == 0)
             return -EBADMSG;
         if (comment)
             continue;
         if (is_space(c) && !quoted) {
             if (r->value.n)
-                spaces++;
+                buf_char(&r->value, (char)c);
             continue;
         }
         if (!quoted && (c == ';' || c == '#')) {
             comment = true;
             continue;
         }
-        for (; spaces; spaces--)
-            buf_char(&r->value, ' ');
+        end = r->value.n;
         if (c == '"') {
             quoted = !quoted;
             continue;
@@ -177,6 +179,7 @@ static int read_value(struct config_reader *r)
             return n;
         if (n)
             buf_char(&r->value, byte);
+        end = r->value.n;
     }
 }
 

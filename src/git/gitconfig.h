@@ -23,6 +23,7 @@ enum gitconfig_kind {
     GITCONFIG_APPLY,     /* options of git apply, when `git am` continues */
     GITCONFIG_CONFLICTS, /* MERGE_RR: conflicts whose solutions git records (rerere), by path */
     GITCONFIG_NUMBER,    /* how far a rebase or `git am` is: a shell's prompt shows it */
+    GITCONFIG_REFS,      /* refs that the end of a rebase writes */
     GITCONFIG_INDEX      /* gitindex.c: names what `git restore` writes */
 };
 enum gitconfig_kind gitconfig_kind_of(struct str path);
@@ -75,6 +76,7 @@ extern const char *const repository_markers[];
 bool gitref_of_head(struct str text, struct str *ret);
 bool gitref_next_packed(struct str *text, struct str *ret);
 bool gitref_is_option(struct str name);
+bool gitref_is_odd(struct str name); /* the same, or it is a replacement of an object (git-replace(1)) */
 /* The text of a loose ref that is the id of an object and nothing else: no name of another ref, no second line. */
 bool gitref_loose(struct str text, struct str *ret_id);
 /* The next entry of packed-refs, in the one form that git writes: 1, 0 (the end), or -EBADMSG. `begins`: at the beginning of the file. */

@@ -86,6 +86,12 @@ bool gitref_is_option(struct str name)
     return str_starts(name, STR("-"));
 }
 
+bool gitref_is_odd(struct str name)
+{
+    static const struct str replaces = {"refs/replace/", 13};
+    return gitref_is_option(name) || str_is_nocase((struct str){name.p, name.n < 13 ? name.n : 13}, replaces.p);
+}
+
 bool gitref_is_plain(struct str ref)
 {
     for (size_t i = 0; i < ref.n; i++)

@@ -28,6 +28,9 @@ enum gitconfig_kind gitconfig_kind_of(struct str path)
                {"/rebase-merge/end", GITCONFIG_NUMBER},
                {"/rebase-apply/next", GITCONFIG_NUMBER},
                {"/rebase-apply/last", GITCONFIG_NUMBER},
+               {"/rebase-merge/update-refs", GITCONFIG_REFS},
+               {"/rebase-merge/head-name", GITCONFIG_REFS},
+               {"/rebase-apply/head-name", GITCONFIG_REFS},
                {"/index", GITCONFIG_INDEX}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         size_t n = strlen(all[i].end);
@@ -60,7 +63,7 @@ static bool is_plain_step(struct str line)
         return true; /* a comment, whatever core.commentChar is; or an error to git */
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         if (str_is(step, steps[i]))
-            return true;
+            return !str_starts(step, STR("u")) || !gitref_is_odd(word(&line));
     return false;
 }
 
@@ -225,6 +228,21 @@ static int judge_number(struct str new, struct buf *why)
     return 0;
 }
 
+/* A ref or the id of an object in each line. The end of a rebase writes such a ref, whatever it is, and makes HEAD lead to it. */
+static int judge_refs(struct str new, struct buf *why)
+{
+    while (new.n) {
+        const struct str line = str_until(&new, '\n');
+        if (str_is(line, "detached HEAD") || (gitref_is_plain(line) && !gitref_is_odd(line)))
+            continue;
+        if (why)
+            buf_text(why,
+                     "a ref that is an option, or a replacement of an object: continuing the rebase would write it");
+        return -EACCES;
+    }
+    return 0;
+}
+
 int git_judge(const struct gitconfig_ask *ask, struct buf *why)
 {
     switch (ask->kind) {
@@ -234,6 +252,8 @@ int git_judge(const struct gitconfig_ask *ask, struct buf *why)
         return judge_conflicts(ask->new_text, why);
     case GITCONFIG_NUMBER:
         return judge_number(ask->new_text, why);
+    case GITCONFIG_REFS:
+        return judge_refs(ask->new_text, why);
     case GITCONFIG_TODO:
         return judge_todo(ask->old_text, ask->new_text, why);
     case GITCONFIG_OPTIONS:

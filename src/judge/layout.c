@@ -57,7 +57,7 @@ bool layout_is_reserved(struct str path)
 {
     struct str part;
     for (size_t at = 0; part_next(path, &at, &part);)
-        if (str_starts(part, STR(GUARD_TEMP)))
+        if (part.n >= sizeof GUARD_TEMP - 1 && fold_eq((struct str){part.p, sizeof GUARD_TEMP - 1}, STR(GUARD_TEMP)))
             return true;
     return false;
 }
@@ -277,7 +277,8 @@ static unsigned said_of(const struct rules *r, struct str path)
     size_t end;
     return (rules_guarded(r, path, &end) ? 1u : 0) | (rules_hidden(r, path) ? 2u : 0) |
            (rules_rooted(r, path, &w) ? 4u : 0) | (rules_counts(r, path) ? 8u : 0) |
-           (path_git_directory(path.p) ? 16u : 0) | (rules_refs(r, path, &rule) != REFS_NONE ? 32u : 0);
+           (path_git_directory(path.p) ? 16u : 0) | (rules_refs(r, path, &rule) != REFS_NONE ? 32u : 0) |
+           (layout_is_reserved(path) ? 64u : 0);
 }
 
 /* Whether the name may have several spellings: it has bytes beyond ASCII, a colon, a backslash, or dots or spaces at an end; *ret_short: or

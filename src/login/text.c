@@ -116,7 +116,7 @@ static char *scope_of(const struct login_ask *a, json_t *j)
 {
     json_t *v = at(j, a->scopes), *one;
     size_t i, room = 1;
-    json_array_foreach(v, i, one) room += json_string_length(one) + 1;
+    json_array_foreach(v, i, one) room += json_is_string(one) ? json_string_length(one) + 1 : 0;
     if (json_is_string(v))
         return *json_string_value(v) ? strdup(json_string_value(v)) : NULL;
     char *all = room > 1 && room < TOKEN_MAX ? malloc(room) : NULL, *p = all;

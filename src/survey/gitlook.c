@@ -413,10 +413,13 @@ static void what_waits(struct git_look *l)
         waiting(l, "rebase-merge/strategy", GITCONFIG_STRATEGY);
         waiting(l, "rebase-merge/msgnum", GITCONFIG_NUMBER);
         waiting(l, "rebase-merge/end", GITCONFIG_NUMBER);
+        waiting(l, "rebase-merge/update-refs", GITCONFIG_REFS);
+        waiting(l, "rebase-merge/head-name", GITCONFIG_REFS);
     }
     if (is_directory(in_own(l, "rebase-apply"))) {
         waiting(l, "rebase-apply/next", GITCONFIG_NUMBER);
         waiting(l, "rebase-apply/last", GITCONFIG_NUMBER);
+        waiting(l, "rebase-apply/head-name", GITCONFIG_REFS);
     }
     if (is_directory(in_own(l, "sequencer"))) {
         waiting(l, "sequencer/todo", GITCONFIG_TODO);

@@ -15,7 +15,6 @@
 #ifndef RENAME_NOREPLACE /* linux/fs.h; not in every C library */
 #define RENAME_NOREPLACE (1 << 0)
 #define RENAME_EXCHANGE  (1 << 1)
-#define RENAME_WHITEOUT  (1 << 2)
 #endif
 
 SYS_CALL(int, sys_close, (int fd), SYS_close, fd)

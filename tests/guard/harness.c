@@ -71,6 +71,8 @@ uint64_t now_ns(void)
         {GUARD_RULE_NAME, "rebase-merge/strategy", where, GUARD_GIT_CONFIG, false, NULL},                              \
         {GUARD_RULE_NAME, "rebase-merge/msgnum", where, GUARD_GIT_CONFIG, false, NULL},                                \
         {GUARD_RULE_NAME, "rebase-merge/end", where, GUARD_GIT_CONFIG, false, NULL},                                   \
+        {GUARD_RULE_NAME, "rebase-merge/update-refs", where, GUARD_GIT_CONFIG, false, NULL},                           \
+        {GUARD_RULE_NAME, "rebase-merge/head-name", where, GUARD_GIT_CONFIG, false, NULL},                             \
         {GUARD_RULE_NAME, "sequencer/opts", where, GUARD_GIT_CONFIG, false, NULL},                                     \
         {GUARD_RULE_NAME, "sequencer/todo", where, GUARD_GIT_CONFIG, false, NULL}, NAME(".husky", where, true),        \
         NAME(".vscode", where, true), NAME(".idea", where, true), NAME(".mcp.json", where, false),                     \

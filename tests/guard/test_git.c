@@ -278,6 +278,7 @@ static const struct scene scenes[] = {
      ".git/rebase-merge/strategy; "
      "echo '$(x)' > x; no mv x .git/rebase-merge/msgnum; echo '$(x)' > "
      ".git/rebase-merge/msgnum; touch x; ! grep x .git/rebase-merge/msgnum; "
+     "echo refs/replace/x > x; no mv x .git/rebase-merge/head-name; no mv x .git/rebase-merge/update-refs; "
      "echo ./e > .git/rebase-merge/strategy2; no mv .git/rebase-merge/strategy2 .git/rebase-merge/strategy; rm "
      ".git/rebase-merge/strategy; mkdir .git/sequencer; printf '[options]\\n\\tstrategy = x/../../e\\n' > x; no mv x "
      ".git/sequencer/opts; printf '[options]\\n\\tevil = 1\\n' > x; no mv x .git/sequencer/opts; printf "
@@ -289,6 +290,11 @@ static const struct scene scenes[] = {
      "no git update-ref refs/heads/--mirror HEAD; no cp .git/refs/heads/main .git/refs/heads/--mirror; no cp "
      ".git/refs/heads/main .git/refs/tags/-x; no mkdir .git/refs/remotes/-x; cp .git/refs/heads/main x; no mv x "
      ".git/refs/heads/-x; no ln x .git/refs/heads/-x; git branch a/-b; git branch a-b; git tag t-"},
+    {"a rename leaves no device behind", "mkdir -p b/objects b/refs x y",
+     "leaves() { python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).renameat2(-100, sys.argv[1].encode(), "
+     "-100, "
+     "sys.argv[2].encode(), 4) != 0)' \"$@\"; }; no leaves x b/remotes; no leaves y z; test -d x; test -d y; "
+     "test -z \"$(find . -type c)\"; mv x b/remotes"},
     {"rules of fixed place", REPO,
      "no cp /bin/true .git/hooks/pre-commit; no git config core.fsmonitor x; git config user.name u; git init -q sub; "
      "no mkdir .vscode; mkdir sub/.vscode",

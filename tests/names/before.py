@@ -154,6 +154,8 @@ def names_in_head_and_packed_refs_are_told(scene, _program):
         done = scene.box(script, "--json")
         assert told(done) == {(".git/HEAD", "refs/heads/--mirror")}, (way, done.said())
         scene.sh("rm -f h .git/HEAD; echo 'ref: refs/heads/main' > .git/HEAD")
+    assert told(scene.box("echo 'ref: refs/replace/x' > .git/HEAD", "--json")) == {(".git/HEAD", "refs/replace/x")}
+    scene.sh("echo 'ref: refs/heads/main' > .git/HEAD")
     packed = "git pack-refs --all; sed -i \"1a $(git rev-parse HEAD) refs/heads/--upload-pack=touch\" .git/packed-refs"
     assert told(scene.box(packed, "--json")) == {(".git/packed-refs", "refs/heads/--upload-pack=touch")}
     scene.sh("git update-ref -d refs/heads/--upload-pack=touch")

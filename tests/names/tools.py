@@ -46,6 +46,10 @@ ROWS = {  # by the entry without its last slash
     "rebase-merge/end": Row("git", f"mkdir .git/rebase-merge; {PROMPT_FILES} mv -f e .git/rebase-merge/msgnum; mv -f m .git/rebase-merge/end", PROMPT),
     "rebase-apply/next": Row("git", f"mkdir .git/rebase-apply; {PROMPT_FILES} mv -f m .git/rebase-apply/next; mv -f e .git/rebase-apply/last", PROMPT),
     "rebase-apply/last": Row("git", f"mkdir .git/rebase-apply; {PROMPT_FILES} mv -f e .git/rebase-apply/next; mv -f m .git/rebase-apply/last", PROMPT),
+    "rebase-merge/update-refs": Row("git", "printf 'refs/replace/%s\\n%040d\\n%s\\n' $(git rev-parse o~) 0 $(git rev-parse o) > u; mv -f u .git/rebase-merge/update-refs",
+                                    "echo b > a; git add a; GIT_EDITOR=true git rebase --continue; ! test -e .git/refs/replace || touch $RAN", CONFLICT),
+    "rebase-merge/head-name": Row("git", "echo refs/replace/$(git rev-parse o~) > h; mv -f h .git/rebase-merge/head-name",
+                                  "git rebase --abort; ! test -e .git/refs/replace || touch $RAN", CONFLICT),
     ".git/safe": Row("git", "mkdir -p bin; " + SCRIPT + "; mv s bin/pwd-of-us; mkdir .git/safe", "PATH=.git/safe/../../bin:$PATH; pwd-of-us"),
     ".hg/hgrc": Row("hg", "printf '[hooks]\\npre-status = touch %s\\n' $RAN > .hg/hgrc", "hg status", "hg init ."),
     ".hg/hgrc-not-shared": Row("hg", "printf '[hooks]\\npre-status = touch %s\\n' $RAN > .hg/hgrc-not-shared", "hg status", "hg init .; echo share-safe >> .hg/requires"),
@@ -167,7 +171,7 @@ ROWS = {  # by the entry without its last slash
 
 # Entries that are another spelling of one above, for the same tool, are not listed.
 UNTRIED = {
-    "judged by content, in the suites guard and escape": ".git/config .git/config.worktree .gitmodules rebase-merge/strategy sequencer/opts sequencer/todo .git/hooks .git/info/attributes .git/commondir refs/replace info/grafts",
+    "judged by content, in the suites guard and escape": ".git/config .git/config.worktree .gitmodules rebase-merge/strategy rebase-apply/head-name sequencer/opts sequencer/todo .git/hooks .git/info/attributes .git/commondir refs/replace info/grafts",
     "neither Debian nor npm has the tool": ".bloop/bloop.settings.json .jj/repo .jj/repo/config.toml .jj/workspace-config.toml .git/sl/config .sl/config .sl/sharedpath .pijul/config .overcommit.yml .trunk .lvimrc devenv.nix devbox.json pixi.toml .pixi/config.toml "
                                            "rust-toolchain rust-toolchain.toml .mvn/wrapper .mvn/extensions.xml .mvn/mvnd.properties .flox/env .shadowenv.d bin/activate-hermit bin/hermit bin/hermit.hcl "
                                            ".tmux-sessionizer .pants.bootstrap pkgx.yaml pkgx.yml .pkgx.yaml .pkgx.yml .config/nushell .sdkmanrc global.json hk.pkl hk.local.pkl .config/hk.pkl .config/hk.local.pkl packrat/init.R rv/scripts devenv.yaml devenv.local.nix devenv.local.yaml "

@@ -59,6 +59,7 @@ static void syntax_is_gits(void **state)
     READS("[a]\nx\ny =\nz = \"\"\n", "a.x;a.y=;a.z=;");
     READS("[a]\nx = \"  b c  \" \n", "a.x=  b c  ;");
     READS("[a]\nx =  b  c  \n", "a.x=b  c;");
+    READS("[a]\nx = \tb \tc\t \n", "a.x=b \tc;");
     READS("[a]\nx = b;c\n", "a.x=b;");
     READS("[a]\nx = \"b;c#d\"e#f\n", "a.x=b;c#de;");
     READS("[a]\nx = a\\\nb\n", "a.x=ab;");
@@ -290,6 +291,8 @@ static void what_names_programs_is_protected(void **state)
 static void protected_entries_stay_as_they_were(void **state)
 {
     (void)state;
+    REFUSED("[core]hooksPath=a b", "[core]hooksPath=a\tb",
+            "core.hookspath is changed"); /* another place since git 2.45 */
     REFUSED("[core]fsmonitor=x", "", "is removed");
     REFUSED("[core]fsmonitor=x", "[core]fsmonitor=y", "core.fsmonitor is changed");
     REFUSED("[core]fsmonitor=x", "[core]fsmonitor", "is changed");
@@ -479,6 +482,27 @@ static void numbers_that_prompts_show(void **state)
     state_passes(GITCONFIG_NUMBER, STR("1 \\u"), false);
 }
 
+static void refs_that_a_rebase_writes(void **state)
+{
+    (void)state;
+    assert_int_equal(gitconfig_kind_of(STR("/w/.git/rebase-merge/update-refs")), GITCONFIG_REFS);
+    assert_int_equal(gitconfig_kind_of(STR("/w/.git/worktrees/x/rebase-merge/head-name")), GITCONFIG_REFS);
+    assert_int_equal(gitconfig_kind_of(STR("/w/.git/rebase-apply/head-name")), GITCONFIG_REFS);
+    state_passes(GITCONFIG_REFS, STR("refs/heads/main"), true);
+    state_passes(GITCONFIG_REFS, STR("detached HEAD\n"), true);
+    state_passes(GITCONFIG_REFS,
+                 STR("refs/heads/a\n" CONFLICT "\n" CONFLICT "\nrefs/heads/b/-c\n" CONFLICT "\n" CONFLICT "\n"), true);
+    state_passes(GITCONFIG_REFS, STR(""), true);
+    state_passes(GITCONFIG_REFS, STR("refs/heads/a\n" CONFLICT "\n" CONFLICT "\nrefs/replace/" CONFLICT "\n"), false);
+    state_passes(GITCONFIG_REFS, STR("refs/Replace/" CONFLICT), false);
+    state_passes(GITCONFIG_REFS, STR("refs/heads/-x\n"), false);
+    state_passes(GITCONFIG_REFS, STR("-x"), false);
+    state_passes(GITCONFIG_REFS, STR("refs/heads/a\0b"), false);
+    state_passes(GITCONFIG_REFS, STR("refs/replace/" CONFLICT "\r\n"), false);
+    state_passes(GITCONFIG_TODO, STR("update-ref refs/heads/a\n"), true);
+    state_passes(GITCONFIG_TODO, STR("u\trefs/replace/" CONFLICT "\n"), false);
+}
+
 /* ---- names of refs ---- */
 
 static void head_names_a_ref(void **state)
@@ -537,6 +561,7 @@ int main(void)
         cmocka_unit_test(options_of_git_am),
         cmocka_unit_test(recorded_conflicts),
         cmocka_unit_test(numbers_that_prompts_show),
+        cmocka_unit_test(refs_that_a_rebase_writes),
         cmocka_unit_test(packed_refs_are_read),
         cmocka_unit_test(options_are_names_with_a_dash),
     };

@@ -893,6 +893,7 @@ static void other_spellings_and_places(void **state)
     assert_true(rules_misspelled(&t.rules, STR("/w/p/.g\xe2\x80\x8cit/hooks/x"), &is_short) && !is_short);
     assert_true(rules_misspelled(&t.rules, STR("/w/p/.git/hooks:/x"), &is_short));
     assert_true(rules_misspelled(&t.rules, STR("/w/p/.git./hooks/x"), &is_short));
+    assert_true(rules_misspelled(&t.rules, STR("/w/p/\xe2\x80\x8c" GUARD_TEMP "1"), &is_short));
     assert_false(rules_misspelled(&t.rules, STR("/w/p/caf\xc3\xa9"), &is_short) || is_short);
     assert_false(rules_misspelled(&t.rules, STR("/w/p/git~1/x"), &is_short));
     assert_true(is_short);
@@ -916,6 +917,7 @@ static void other_spellings_and_places(void **state)
                  rules_leads_out(&t.rules, STR("/w/p"), STR("/usr/bin/cc")));
 
     assert_true(layout_is_reserved(STR("/w/" GUARD_TEMP "1/x")) && !layout_is_reserved(STR("/w/x" GUARD_TEMP)));
+    assert_true(layout_is_reserved(STR("/w/.Pinfold-GUARD-1")) && !layout_is_reserved(STR("/w/.pinfold-guar")));
     assert_true(layout_is_hook_sample(STR("/w/p/.git/hooks"), 15, true, false));
     assert_true(layout_is_hook_sample(STR("/w/p/.git/hooks/x.sample"), 15, false, true));
     assert_false(layout_is_hook_sample(STR("/w/p/.git/hooks"), 15, false, true) ||

@@ -48,7 +48,7 @@ static int place_locked(struct guard *g, int dir, uint64_t path, enum denial_act
 static void remember_object(struct guard *g, const struct place *p)
 {
     struct sys_stat st;
-    if (place_stat(p, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0 && !born_has(g, &st))
+    if (born_at(p, &st) == 0 && !born_has(g, &st))
         born_add(g, &st);
 }
 
@@ -177,7 +177,8 @@ long unlink_call(struct guard *g, int dir, uint64_t path, int flags)
     return no;
 }
 
-#define RENAME_KNOWN (RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT)
+/* None leaves a device in its place (RENAME_WHITEOUT): what is taken back must find its old name free. */
+#define RENAME_KNOWN (RENAME_NOREPLACE | RENAME_EXCHANGE)
 
 /* A rename to a name below which rules apply. What was judged could have been exchanged under its name, so it is first
    renamed to a temporary name of the guard; the host may have put something into it, so it is judged again there. */
@@ -284,8 +285,7 @@ static int rename_once(struct guard *g, int from_dir, int to_dir, unsigned flags
 
 long rename_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint64_t to, unsigned flags)
 {
-    if (flags & ~(unsigned)RENAME_KNOWN ||
-        ((flags & RENAME_EXCHANGE) && (flags & (RENAME_NOREPLACE | RENAME_WHITEOUT))))
+    if (flags & ~(unsigned)RENAME_KNOWN || flags == RENAME_KNOWN)
         return -EINVAL;
     int no = target_string(g, from, g->text[0]);
     if (no >= 0)

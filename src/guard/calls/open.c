@@ -239,7 +239,7 @@ static int open_fresh(struct guard *g, struct place *p, int flags, unsigned mode
     auto_fd int fd = no;
     struct sys_stat st;
     no = !g->n_holds || place_stays(g, p) ? 0 : place_again(g, p);
-    if (birth && sys_stat_fd(fd, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0)
+    if (birth && born_stat(fd, "", AT_EMPTY_PATH, &st) == 0)
         born_add(g, &st);
     if (no == 0 && g->n_holds)
         no = verdict_made(g, p, MADE_EMPTY_FILE);

@@ -232,7 +232,7 @@ static int bind_there(struct guard *g, int fd, const struct address *a, const st
     if (no < 0)
         return no;
     struct sys_stat st;
-    no = sys_stat_at(p->dir, p->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
+    no = born_stat(p->dir, p->name, AT_SYMLINK_NOFOLLOW, &st);
     if (no == 0 && S_ISSOCK(st.mode))
         born_add(g, &st);
     return 0;

@@ -81,7 +81,7 @@ static void apart_run(void *arg)
 /* Without CLONE_VM, on purpose. The descriptor table is shared; its other user waits. */
 int apart_wait(void (*run)(void *), void *arg, char *stack, size_t room)
 {
-    int status;
+    int status = SIGKILL; /* of one that is not there to be waited for */
     const struct sys_clone how = {
         .flags = CLONE_VFORK | CLONE_FILES, .stack = (uint64_t)(uintptr_t)stack, .stack_size = room};
     int pid = sys_clone3_run(&how, run, arg);

@@ -544,7 +544,7 @@ void object_drop(struct object *o)
 
 static int object_stat(struct guard *g, struct object *o)
 {
-    int no = sys_stat_fd(o->fd, SYS_STAT_BASIC | SYS_STAT_BORN | SYS_STAT_MOUNT, &o->st);
+    int no = born_stat(o->fd, "", AT_EMPTY_PATH, &o->st);
     if (no == 0)
         o->proc = file_system_of(g, o->fd, &o->st) == FS_PROC;
     return no;

@@ -72,8 +72,7 @@ void hardlink_made(struct guard *g, const struct object *o)
 
 bool hardlink_look(struct guard *g, const struct place *p, struct sys_stat *ret)
 {
-    return atomic_load(&g->shared->linked) && p->plain && place_stat(p, SYS_STAT_BASIC | SYS_STAT_BORN, ret) == 0 &&
-           !S_ISDIR(ret->mode) && ret->links > 1;
+    return atomic_load(&g->shared->linked) && p->plain && born_at(p, ret) == 0 && !S_ISDIR(ret->mode) && ret->links > 1;
 }
 
 void hardlink_gone(struct guard *g, const struct sys_stat *st)
@@ -308,7 +307,7 @@ static int name_take(struct guard *g, const struct link_spot *s, struct object *
     int fd = no < 0 ? no : sys_openat(c->dir, c->temp, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
     no = fd < 0 ? fd : sys_renameat2(c->dir, c->temp, s->dir, s->name, 0);
     if (no == 0)
-        no = sys_stat_fd(fd, SYS_STAT_BASIC | SYS_STAT_BORN | SYS_STAT_MOUNT, &o->st);
+        no = born_stat(fd, "", AT_EMPTY_PATH, &o->st);
     c->named &= no < 0;
     copy_drop(c);
     if (no < 0) {

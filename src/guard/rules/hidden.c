@@ -30,6 +30,13 @@ void hidden_begin(struct guard *g, const struct guard_table *table, size_t bytes
     }
 }
 
+/* Without a creation time the number alone decides: a handle (born_stat()) changes when a server has forgotten the object (FUSE). */
+static bool hidden_is(const struct hidden *h, const struct sys_stat *st)
+{
+    const struct born is = born_of(st);
+    return st->mask & SYS_STAT_BORN ? born_same(&h->is, &is) : h->is.inode == is.inode && h->is.device == is.device;
+}
+
 static const struct rule *rule_of(struct guard *g, uint32_t index)
 {
     for (size_t i = 0; i < g->rules.n_hidden; i++)
@@ -41,15 +48,14 @@ static const struct rule *rule_of(struct guard *g, uint32_t index)
 void hidden_seen(struct guard *g, const struct rule *rule, const struct object *o)
 {
     struct shared *s = g->shared;
-    const struct born is = born_of(&o->st);
     if (!S_ISREG(o->st.mode) && !S_ISLNK(o->st.mode))
         return;
     table_lock(s);
     bool known = false;
     for (uint32_t i = 0; !known && i < SEEN_MAX && i < s->seen_at; i++)
-        known = born_same(&s->seen[i].is, &is);
+        known = hidden_is(&s->seen[i], &o->st);
     if (!known)
-        s->seen[s->seen_at++ % SEEN_MAX] = (struct hidden){.is = is, .rule = rule->index, .fd = -1};
+        s->seen[s->seen_at++ % SEEN_MAX] = (struct hidden){.is = born_of(&o->st), .rule = rule->index, .fd = -1};
     table_unlock(s);
 }
 
@@ -74,14 +80,13 @@ const struct rule *hidden_moved(struct guard *g, const struct object *o)
     struct shared *s = g->shared;
     if (!g->n_hidden && !s->seen_at)
         return NULL;
-    const struct born is = born_of(&o->st);
     for (unsigned i = 0; i < g->n_hidden; i++)
-        if (born_same(&g->hidden[i].is, &is))
+        if (hidden_is(&g->hidden[i], &o->st))
             return rule_of(g, g->hidden[i].rule);
     uint32_t seen = UINT32_MAX;
     table_lock(s);
     for (uint32_t i = 0; i < SEEN_MAX && i < s->seen_at; i++)
-        if (born_same(&s->seen[i].is, &is))
+        if (hidden_is(&s->seen[i], &o->st))
             seen = s->seen[i].rule;
     table_unlock(s);
     return seen != UINT32_MAX ? rule_of(g, seen) : o->n ? hidden_around(g, object_path(o)) : NULL;

@@ -186,7 +186,7 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
         return -EROFS;
     if (place_mounted(g, from) || place_mounted(g, to))
         return -EBUSY;
-    int no = place_stat(from, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
+    int no = born_at(from, &st);
     if (no < 0)
         return no;
     *ret = st;
@@ -202,7 +202,7 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
         return same_mount(g, from, to) ? verdict_outside(g, DENIAL_RENAME, beyond->dir, place_path(beyond)) : -EXDEV;
     bool exchange = flags & RENAME_EXCHANGE;
     if (exchange) {
-        no = place_stat(to, SYS_STAT_BASIC | SYS_STAT_BORN, &other);
+        no = born_at(to, &other);
         if (no == 0)
             no = verdict_leaves(g, to, &other);
         if (no == 0)

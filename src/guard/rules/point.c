@@ -41,7 +41,7 @@ bool point_modules(struct guard *g, const struct place *p, int flags, unsigned m
 static bool is_empty_and_ours(struct guard *g, int dir, const char *name, bool *ret_directory)
 {
     struct sys_stat st;
-    if (sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st) < 0)
+    if (born_stat(dir, name, AT_SYMLINK_NOFOLLOW, &st) < 0)
         return false;
     *ret_directory = S_ISDIR(st.mode);
     return (S_ISDIR(st.mode) || (S_ISREG(st.mode) && st.size == 0 && st.links == 1)) && born_has(g, &st);

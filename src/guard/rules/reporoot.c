@@ -293,7 +293,7 @@ bool reporoot_tells(struct guard *g, int dir, struct str path, struct buf *names
     struct sys_stat st;
     bool made = false;
     for (const char *const *name = repository_markers; *name && !made; name++) {
-        int no = sys_stat_at(dir, *name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
+        int no = born_stat(dir, *name, AT_SYMLINK_NOFOLLOW, &st);
         if (no < 0 && !git_is_nothing(no)) {
             buf_text(names, TOLD_CLOSED);
             return true;

@@ -21,7 +21,7 @@ enum root_kind root_kind_at(struct guard *g, int dir, const char *const *names)
     enum root_kind kind = ROOT_NONE;
     struct sys_stat st;
     for (; *names; names++) {
-        int no = sys_stat_at(dir, *names, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
+        int no = born_stat(dir, *names, AT_SYMLINK_NOFOLLOW, &st);
         if (no == -ENOENT || no == -ENOTDIR)
             continue;
         if (no < 0 || !born_has(g, &st))

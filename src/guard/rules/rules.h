@@ -134,7 +134,13 @@ bool repository_rest_inert(struct guard *g, const struct place *p, const struct 
                            bool arrives);
 
 /* born.c */
-struct born born_of(const struct sys_stat *st); /* with SYS_STAT_BORN */
+/* statx(2), with what tells the object from a later one of the same number: for what follows. `flags`: AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW. */
+int born_stat(int dir, const char *name, int flags, struct sys_stat *ret);
+static inline int born_at(const struct place *p, struct sys_stat *ret)
+{
+    return born_stat(p->dir, place_bare(p), AT_SYMLINK_NOFOLLOW, ret);
+}
+struct born born_of(const struct sys_stat *st);
 bool born_same(const struct born *a, const struct born *b);
 void born_add(struct guard *g, const struct sys_stat *st);
 bool born_has(struct guard *g, const struct sys_stat *st);

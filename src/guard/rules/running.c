@@ -62,7 +62,7 @@ static int program_hidden(struct guard *g, int proc, const struct rule **ret, ch
     if (n < 0 || n == PATH_MAX)
         return n == -ENOENT || n == -ESRCH ? -ESRCH : -EACCES;
     path[n] = 0;
-    int no = sys_stat_at(proc, "exe", 0, SYS_STAT_BASIC | SYS_STAT_BORN | SYS_STAT_MOUNT, &o.st);
+    int no = born_stat(proc, "exe", 0, &o.st);
     if (no < 0)
         return no;
     if (sys_stat_at(g->host_proc, "self/exe", 0, SYS_STAT_BASIC, &own) == 0 && sys_same(&own, &o.st))
@@ -115,9 +115,7 @@ static int place_hidden(struct guard *g, int proc, int root, const struct mapped
 {
     struct object o = {.fd = -1};
     const char *path = m->path[0] == '/' && m->path[1] ? m->path + 1 : ".";
-    const bool found =
-        sys_stat_at(root, path, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN | SYS_STAT_MOUNT, &o.st) == 0 &&
-        o.st.inode == m->inode;
+    const bool found = born_stat(root, path, AT_SYMLINK_NOFOLLOW, &o.st) == 0 && o.st.inode == m->inode;
     *ret_found |= found;
     *ret = text_hidden(g, found ? &o : NULL, str_of(m->path));
     if (*ret || !g->nested || (found && mount_ours(g, o.st.mount)))

@@ -226,16 +226,11 @@ static char *content(struct guard *g, int file, uint64_t size, size_t *ret_n)
     return bytes;
 }
 
-static bool is_odd_ref(struct str name)
-{
-    return gitref_is_option(name) || str_starts(name, STR(TOLD_REPLACES));
-}
-
 static int take_odd(void *ctx, struct str name, struct str target)
 {
     struct buf *found = ctx;
-    struct str one = is_odd_ref(name) ? name : target;
-    if (!is_odd_ref(one))
+    struct str one = gitref_is_odd(name) ? name : target;
+    if (!gitref_is_odd(one))
         return 0;
     buf_str(found, one);
     return 1;
@@ -299,9 +294,9 @@ static void tell_refs(struct guard *g, struct ending *e, int file, struct str pa
         text.n = 0;
     }
     if (str_starts(text, STR("ref:")))
-        odd = gitref_of_head(text, &name) && gitref_is_option(name);
+        odd = gitref_of_head(text, &name) && gitref_is_odd(name);
     while (!odd && gitref_next_packed(&text, &name))
-        odd = is_odd_ref(name);
+        odd = gitref_is_odd(name);
     if (odd)
         tell_or_count(g, e, TOLD_REF, path, name);
     free(bytes);
@@ -339,8 +334,7 @@ static void tell_left(struct guard *g, struct ending *e, struct str path)
         return;
     }
     long n = S_ISLNK(st.mode) ? sys_readlinkat(fd, "", text, sizeof text) : -1;
-    if (n > 0 && fold_eq(str_skip(path, directory.n + 1), STR("HEAD")) &&
-        gitref_is_option((struct str){text, (size_t)n}))
+    if (n > 0 && fold_eq(str_skip(path, directory.n + 1), STR("HEAD")) && gitref_is_odd((struct str){text, (size_t)n}))
         tell_or_count(g, e, TOLD_REF, path, (struct str){text, (size_t)n}); /* a link, as old versions of git made it */
     else if (n > 0 && rules_leads_out(&g->rules, directory, (struct str){text, (size_t)n}) &&
              !(path_climbs_again((struct str){text, (size_t)n}) && stays_in(g, path)))

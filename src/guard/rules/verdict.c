@@ -72,7 +72,7 @@ static bool in_force(struct guard *g, const struct rule *rule, struct str path, 
     struct sys_stat st;
     memcpy(name, path.p, end);
     name[end] = 0;
-    int no = sys_stat_at(AT_FDCWD, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
+    int no = born_stat(AT_FDCWD, name, AT_SYMLINK_NOFOLLOW, &st);
     g->birth |= no == -ENOENT && end == path.n;
     return no != -ENOENT && !(no == 0 && born_has(g, &st));
 }
