@@ -323,9 +323,14 @@ static int step_own(struct runner *r, const struct step *s)
     return place < 0 ? place : sys_fchownat(place, "", r->plan->uid, r->plan->gid, AT_EMPTY_PATH);
 }
 
+/*
+ * Around a virtual machine it is read-only: who has taken over the machine's kernel opens files there as qemu does, of which
+ * one is qemu's own memory.
+ */
 static int step_proc(struct runner *r, const struct step *s)
 {
-    return fresh(r, s, "proc", (const char *const[]){NULL}, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC);
+    return fresh(r, s, "proc", (const char *const[]){NULL},
+                 SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC | (r->plan->machine ? SYS_MOUNT_RDONLY : 0));
 }
 
 static int step_devpts(struct runner *r, const struct step *s)
@@ -357,7 +362,7 @@ static int proc_readonly(struct runner *r, int proc)
     int trees[N_MACHINE];
     struct sys_mount_attr on = {.set = SYS_MOUNT_RDONLY}, off = {.clear = SYS_MOUNT_RDONLY};
     int e = sys_mount_setattr(proc, "", SYS_AT_EMPTY_PATH, &on);
-    if (e < 0)
+    if (e < 0 || r->plan->machine)
         return e;
     for (int i = 0; i < N_MACHINE; i++)
         trees[i] = sys_open_tree(proc, machine[i], SYS_TREE_CLONE | SYS_TREE_CLOEXEC);

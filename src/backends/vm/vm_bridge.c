@@ -27,6 +27,8 @@
 #include "protocol/control.h"
 #include "protocol/job.h"
 
+#define MAX_ERRNO 4095 /* of Linux */
+
 /* The only path that may be opened, for terminals. The filter compares its address. */
 static const char ptmx[] = "/dev/ptmx";
 
@@ -34,6 +36,7 @@ struct bridge_job {
     uint32_t number;
     int reply; /* owned; the control stream itself for the one command of a plain run */
     bool tty, ending;
+    bool shown; /* its terminal has one here */
     struct frame last;
 };
 
@@ -215,10 +218,28 @@ static int box_frame(struct bridging *b, const struct frame *f)
     return 0;
 }
 
+/*
+ * What a machine says of a start that failed. Of its own places and errors alone: for those of the box around it pinfold plans anew and runs
+ * the command once more (backends/failure.c), which no machine may bring about.
+ */
+static struct frame verdict_of(const struct frame *f)
+{
+    const bool known =
+        f->a == WHERE_CHILD || f->a == WHERE_STDIO || f->a == WHERE_PTY || f->a == WHERE_CHECK || f->a == WHERE_CWD;
+    struct frame said = {.kind = FRAME_VERDICT, .a = known ? f->a : WHERE_CHILD, .b = f->b, .stdin_at = -1};
+    if (said.b == 0 || said.b == ENGINE_STALE || said.b > MAX_ERRNO)
+        said.b = EIO;
+    return said;
+}
+
 static int job_frame(struct bridging *b, struct bridge_job *j, const struct frame *f)
 {
-    if (f->kind == FRAME_TTY)
-        return j->tty ? terminal_for(b, j) : -EBADMSG;
+    if (f->kind == FRAME_TTY) { /* once: there are few terminals, for all users of the host */
+        if (!j->tty || j->shown)
+            return -EBADMSG;
+        j->shown = true;
+        return terminal_for(b, j);
+    }
     if (f->kind == FRAME_EXIT) { /* after its last output is delivered */
         j->last = *f;
         j->last.stdin_at = -1;
@@ -235,7 +256,7 @@ static int job_frame(struct bridging *b, struct bridge_job *j, const struct fram
         tell_machine(j->reply, &said, -1);
         return 0;
     case FRAME_VERDICT:
-        said.a = said.a > UINT16_MAX ? said.a : WHERE_CHILD; /* steps of the plan have the same numbers */
+        said = verdict_of(f);
         tell_machine(j->reply, &said, -1);
         return 0;
     default:
