@@ -50,6 +50,7 @@ test libc6-dev-arm64-cross /usr/aarch64-linux-gnu/include/stdio.h
 test qemu-user qemu-aarch64
 test git git
 test e2fsprogs mkfs.ext4
+test btrfs-progs mkfs.btrfs
 test attr setfattr
 test acl setfacl
 test xfsprogs mkfs.xfs

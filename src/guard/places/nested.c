@@ -107,8 +107,15 @@ static int mount_stat(uint64_t space, uint64_t id, struct mount_said *ret)
     return no < 0 ? no : whole && ret->root < sizeof ret->text && ret->point < sizeof ret->text ? 0 : -EIO;
 }
 
-/* Where in its file system the kernel's path for `fd` is; 0, -ENOENT, or -ENOSYS: the kernel cannot tell. */
-static int inside_asked(struct guard *g, int fd, const char *path, char inside[PLACE_PATH])
+/* Where in its file system an object is. The device is the mount's: each subvolume of btrfs tells another one in stat(2). */
+struct inside {
+    unsigned major, minor;
+    bool known;
+    char path[PLACE_PATH];
+};
+
+/* Where the kernel's path for `fd` is; 0, -ENOENT, or -ENOSYS: the kernel cannot tell. */
+static int inside_asked(struct guard *g, int fd, const char *path, struct inside *ret)
 {
     struct sys_stat st;
     struct mount_said said;
@@ -121,21 +128,26 @@ static int inside_asked(struct guard *g, int fd, const char *path, char inside[P
     if (no < 0)
         return no == -ENOENT ? no : -ENOSYS;
     const char *rest = nested_below(path, said.text + said.point);
-    return rest && joined(inside, said.text + said.root, rest) ? 0 : -ENOENT;
+    ret->major = said.major;
+    ret->minor = said.minor;
+    ret->known = rest && joined(ret->path, said.text + said.root, rest);
+    return 0;
 }
 
 /* The same, from the caller's mountinfo. */
-static bool inside_read(struct guard *g, uint64_t id, const char *path, char inside[PLACE_PATH])
+static void inside_read(struct guard *g, uint64_t id, const char *path, struct inside *ret)
 {
     char *theirs = mountinfo(g->who->proc, "mountinfo"), *at = theirs;
     struct proc_mount l;
-    bool found = false;
-    while (at && !found && proc_next_mount(&at, &l)) {
+    while (at && !ret->known && proc_next_mount(&at, &l)) {
         const char *rest = l.id == id ? nested_below(path, l.at) : NULL;
-        found = rest && joined(inside, l.root, rest);
+        if (l.id == id) {
+            ret->major = l.major;
+            ret->minor = l.minor;
+        }
+        ret->known = rest && joined(ret->path, l.root, rest);
     }
     free(theirs);
-    return found;
 }
 
 /* ---- the box's own mounts ---- */
@@ -210,19 +222,19 @@ static void shown_load(struct guard *g)
         shown_drop(g);
 }
 
-/* The place in the box of the object at `inside` (NULL: unknown) of the file system; writable places first. *ret_known:
-   the box has the file system. */
-static bool in_box(struct guard *g, const struct sys_stat *st, const char *inside, char path[PLACE_PATH],
+/* The place in the box of the object at `inside` of its file system; writable places first. *ret_known: the box has the
+   file system. */
+static bool in_box(struct guard *g, const struct sys_stat *st, const struct inside *inside, char path[PLACE_PATH],
                    bool *ret_known)
 {
     char candidate[PLACE_PATH];
     bool found = false;
     *ret_known = false;
     for (const struct shown *l = g->shown; l; l = l->next) {
-        if (l->major != st->major || l->minor != st->minor)
+        if (l->major != inside->major || l->minor != inside->minor)
             continue;
         *ret_known = true;
-        const char *rest = inside ? nested_below(inside, l->root) : NULL;
+        const char *rest = inside->known ? nested_below(inside->path, l->root) : NULL;
         if (!rest || !joined(candidate, l->at, rest) || !same_object(candidate, st))
             continue;
         const struct rule *decider = rules_decider(&g->rules, str_of(candidate));
@@ -280,19 +292,20 @@ int path_of(struct guard *g, int fd, char path[PLACE_PATH], size_t *ret_n)
 
 int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PLACE_PATH], size_t *ret_n)
 {
-    char seen[PLACE_PATH], inside[PLACE_PATH];
+    char seen[PLACE_PATH];
+    struct inside inside = {.major = st->major, .minor = st->minor};
     size_t n = 0;
     if (!g->nested || g->ours)
         return -EACCES;
     int no = path_of(g, fd, seen, &n);
     if (no < 0)
         return no;
-    no = inside_asked(g, fd, n ? seen : "/", inside);
-    const char *where = no == 0 || (no == -ENOSYS && inside_read(g, st->mount, n ? seen : "/", inside)) ? inside : NULL;
-    bool known = true, found = g->shown && in_box(g, st, where, path, &known);
+    if (inside_asked(g, fd, n ? seen : "/", &inside) == -ENOSYS)
+        inside_read(g, st->mount, n ? seen : "/", &inside);
+    bool known = true, found = g->shown && in_box(g, st, &inside, path, &known);
     if (!found && known) { /* the set of file systems does not change */
         shown_load(g);
-        found = in_box(g, st, where, path, &known);
+        found = in_box(g, st, &inside, path, &known);
     }
     no = found ? 0 : !known && g->shown && is_theirs(fd) ? private_path(g, n ? seen : "", path) : -EACCES;
     *ret_n = no < 0 ? 0 : strlen(path);
