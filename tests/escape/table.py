@@ -512,6 +512,10 @@ A("hidden-file-replaced-by-host", "wait , read {home}/.netrc", "EACCES ENOENT", 
 A("hidden-deleted-and-made-again", "wait , read {home}/.ssh/id_test", "EACCES ENOENT", leaks=True, during=lambda s, c: remake_dir(s, "home/.ssh"))
 A("hidden-created-later", "wait , read {home}/.aws/credentials", "EACCES ENOENT", leaks=True,
   during=lambda s, c: s.write("home/.aws/credentials", TOKEN))
+A("hidden-wallet-created-later", "wait , read {home}/.electrum/wallets/default_wallet", "EACCES ENOENT", leaks=True,
+  during=lambda s, c: s.write("home/.electrum/wallets/default_wallet", TOKEN))
+A("hidden-token-below-what-is-seen-created-later", "wait , read {home}/.config/configstore/firebase-tools.json", "EACCES ENOENT", leaks=True,
+  during=lambda s, c: s.write("home/.config/configstore/firebase-tools.json", TOKEN))
 A("hidden-file-created-later", "wait , read {home}/.git-credentials", "EACCES ENOENT", leaks=True,
   during=lambda s, c: s.write("home/.git-credentials", TOKEN))
 # A link into a process of the box leads whoever follows it outside into the box, whose directories of its own nothing guards.
