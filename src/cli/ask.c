@@ -123,7 +123,7 @@ static bool is_flag_of(const struct own_flag *f, enum verb_id verb)
 
 static const struct own_flag *find_own(enum verb_id verb, struct str name, char letter)
 {
-    for (const struct own_flag *f = own_flags; f->name; f++) {
+    for (const struct own_flag *f = own_flags; f->name[0]; f++) {
         if ((letter ? f->letter == letter : str_is(name, f->name)) && is_flag_of(f, verb))
             return f;
     }
@@ -145,7 +145,7 @@ static void put_verbs_with(struct str name, struct buf *out)
 {
     for (const struct verb *v = verbs; v->name[0]; v++) {
         bool has = false;
-        for (const struct own_flag *f = own_flags; f->name && !has; f++)
+        for (const struct own_flag *f = own_flags; f->name[0] && !has; f++)
             has = str_is(name, f->name) && (f->verbs & (unsigned)v->id) && verb_has(v->name, f->name);
         if (has)
             buf_printf(out, "%s%s", out->n ? ", " : "", v->name);
@@ -179,7 +179,7 @@ static void unknown_flag(enum verb_id verb, struct str name)
             nearest = o->name;
         }
     }
-    for (const struct own_flag *f = own_flags; f->name; f++) {
+    for (const struct own_flag *f = own_flags; f->name[0]; f++) {
         unsigned d = is_flag_of(f, verb) ? away(name, f->name) : 99;
         if (d < best) {
             best = d;
@@ -230,7 +230,7 @@ static void add_policy(struct ask *a, const char *name, const char *value)
 
 /* Options with a value that is kept as it is. */
 static const struct {
-    const char *name;
+    char name[24];
     size_t at;
 } own_texts[] = {{"from", offsetof(struct ask, settings_format)},
                  {"apply", offsetof(struct ask, number)},
@@ -375,14 +375,14 @@ static bool take_flag(struct ask *a, char *word, char ***next)
         return false;
     }
     bool help = own && same(own->name, "help");
-    bool may = own && own->value && own->value[0] == '['; /* --cow, --cow=NAME */
-    bool takes = own ? own->value != NULL && !help && !may : info->takes_value;
+    bool may = own && own->value[0] == '['; /* --cow, --cow=NAME */
+    bool takes = own ? own->value[0] && !help && !may : info->takes_value;
     if (takes && !value) {
         value = in_line = **next;
         *next += value != NULL;
     }
     if (takes) {
-        if (!is_value(a, own ? own->name : info->name, own ? own->value : info->value, value, equals != NULL))
+        if (!is_value(a, own ? own->name : info->name, own ? own_value(own) : info->value, value, equals != NULL))
             return false;
     } else if (may) {
         value = value ? value : "";

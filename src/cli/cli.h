@@ -137,13 +137,18 @@ bool verb_takes(const char *verb, const char *option);
 extern const char *verb_said; /* the word on the command line, where several share an id */
 
 /* A flag of the command line, not of the policy. */
-struct own_flag {
-    char letter; /* 'q' for -q, 0 */
-    const char *name, *value;
-    unsigned verbs; /* enum verb_id bits */
-    const char *help;
+struct own_flag {             /* without pointers, which each running pinfold would have in memory of its own */
+    char letter;              /* 'q' for -q, 0 */
+    char name[24], value[24]; /* value "": it takes none */
+    unsigned verbs;           /* enum verb_id bits */
+    char help[180];
 };
-extern const struct own_flag own_flags[]; /* ended by a NULL name */
+extern const struct own_flag own_flags[]; /* ended by an empty name */
+/* NULL: it takes none. */
+static inline const char *own_value(const struct own_flag *f)
+{
+    return f->value[0] ? f->value : NULL;
+}
 
 struct pinfold_result;
 /* Checks that only options follow the verb; false with a message on stderr. */

@@ -184,17 +184,17 @@ static void all_flags(void (*each)(const struct flag *f, unsigned only), unsigne
         if (f.name)
             each(&f, only);
     }
-    for (const struct own_flag *o = own_flags; o->name; o++) {
-        bool choices = o->value && strchr(o->value, '|') && !is_path(o->value);
+    for (const struct own_flag *o = own_flags; o->name[0]; o++) {
+        bool choices = strchr(o->value, '|') && !is_path(o->value);
         const struct flag f = {.name = o->name,
                                /* A value that may be left out never stands apart: --cow=NAME. */
-                               .value = same(o->name, "help") || (o->value && o->value[0] == '[') ? NULL : o->value,
+                               .value = same(o->name, "help") || o->value[0] == '[' ? NULL : own_value(o),
                                .choices = values_of(o->name) ? values_of(o->name)
                                           : choices          ? o->value
                                                              : NULL,
                                .help = o->help,
                                .letter = o->letter,
-                               .repeats = o->value != NULL,
+                               .repeats = o->value[0] != 0,
                                .verbs = o->verbs};
         if (o->verbs & only && !is_of_policy(o, only) && (!of_verb || verb_has(of_verb, o->name)))
             each(&f, only);

@@ -72,10 +72,10 @@ static bool is_listed(const struct own_flag *f)
 
 static void own_lines(enum verb_id verb, bool only)
 {
-    for (const struct own_flag *f = own_flags; f->name; f++) {
+    for (const struct own_flag *f = own_flags; f->name[0]; f++) {
         if ((only ? f->verbs == (unsigned)verb : f->verbs & (unsigned)verb) &&
             !(verb == (enum verb_id) ~0u ? is_listed(f) : verb_said && !verb_has(verb_said, f->name)))
-            option_line(f->name, f->letter, same(f->name, "help") ? NULL : f->value, NULL, f->help);
+            option_line(f->name, f->letter, same(f->name, "help") ? NULL : own_value(f), NULL, f->help);
     }
 }
 
@@ -218,7 +218,7 @@ int help_manual(void)
             continue;
         manual_entry(o->name, 0, o->value, o->choices, o->key, o->help);
     }
-    for (const struct own_flag *f = own_flags; f->name; f++)
-        manual_entry(f->name, f->letter, same(f->name, "help") ? NULL : f->value, NULL, NULL, f->help);
+    for (const struct own_flag *f = own_flags; f->name[0]; f++)
+        manual_entry(f->name, f->letter, same(f->name, "help") ? NULL : own_value(f), NULL, NULL, f->help);
     return fflush(stdout) == 0 ? STATUS_YES : STATUS_NO;
 }
