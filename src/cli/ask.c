@@ -279,7 +279,7 @@ static const struct {
 static void take_own(struct ask *a, const struct own_flag *f, const char *value)
 {
     static const struct {
-        const char *name;
+        char name[24];
         size_t at;
     } switches[] = {{"json", offsetof(struct ask, json)},
                     {"names", offsetof(struct ask, names)},

@@ -141,9 +141,9 @@ struct own_flag {             /* without pointers, which each running pinfold wo
     char letter;              /* 'q' for -q, 0 */
     char name[24], value[24]; /* value "": it takes none */
     unsigned verbs;           /* enum verb_id bits */
-    char help[180];
 };
-extern const struct own_flag own_flags[]; /* ended by an empty name */
+extern const struct own_flag own_flags[];       /* ended by an empty name */
+const char *own_help(const struct own_flag *f); /* a sentence */
 /* NULL: it takes none. */
 static inline const char *own_value(const struct own_flag *f)
 {

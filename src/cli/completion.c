@@ -192,7 +192,7 @@ static void all_flags(void (*each)(const struct flag *f, unsigned only), unsigne
                                .choices = values_of(o->name) ? values_of(o->name)
                                           : choices          ? o->value
                                                              : NULL,
-                               .help = o->help,
+                               .help = own_help(o),
                                .letter = o->letter,
                                .repeats = o->value[0] != 0,
                                .verbs = o->verbs};

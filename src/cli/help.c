@@ -75,7 +75,7 @@ static void own_lines(enum verb_id verb, bool only)
     for (const struct own_flag *f = own_flags; f->name[0]; f++) {
         if ((only ? f->verbs == (unsigned)verb : f->verbs & (unsigned)verb) &&
             !(verb == (enum verb_id) ~0u ? is_listed(f) : verb_said && !verb_has(verb_said, f->name)))
-            option_line(f->name, f->letter, same(f->name, "help") ? NULL : own_value(f), NULL, f->help);
+            option_line(f->name, f->letter, same(f->name, "help") ? NULL : own_value(f), NULL, own_help(f));
     }
 }
 
@@ -219,6 +219,6 @@ int help_manual(void)
         manual_entry(o->name, 0, o->value, o->choices, o->key, o->help);
     }
     for (const struct own_flag *f = own_flags; f->name[0]; f++)
-        manual_entry(f->name, f->letter, same(f->name, "help") ? NULL : own_value(f), NULL, NULL, f->help);
+        manual_entry(f->name, f->letter, same(f->name, "help") ? NULL : own_value(f), NULL, NULL, own_help(f));
     return fflush(stdout) == 0 ? STATUS_YES : STATUS_NO;
 }

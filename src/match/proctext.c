@@ -95,8 +95,11 @@ bool proc_next_mount(char **text, struct proc_mount *ret)
     *text = end + 1;
     ret->id = strtoull(next_word(&p), NULL, 10);
     (void)next_word(&p);
-    if (sscanf(next_word(&p), "%u:%u", &ret->major, &ret->minor) != 2)
+    char *device = next_word(&p);
+    ret->major = (unsigned)strtoul(device, &end, 10);
+    if (end == device || *end != ':')
         return false;
+    ret->minor = (unsigned)strtoul(end + 1, NULL, 10);
     ret->root = unescaped(next_word(&p));
     ret->at = unescaped(next_word(&p));
     return true;

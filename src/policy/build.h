@@ -124,15 +124,16 @@ enum policy_type {
     TYPE_PORTS,
     TYPE_GUARDS
 };
+/* It begins as the library's struct pinfold_option_info, so that one table is both (run/options.c). */
 struct policy_key {
-    const char *path;  /* "limits.memory": its path in a text */
-    const char *flag;  /* "memory": --memory; NULL when there is no flag */
-    const char *value; /* "SIZE": the metavariable of --help */
-    enum policy_type type;
+    const char *flag;    /* "memory": --memory; NULL when there is no flag */
+    const char *value;   /* "SIZE": the metavariable of --help */
     const char *choices; /* TYPE_CHOICE: "none|allow|host" */
-    bool repeats;        /* the flag may be repeated, which adds */
-    bool takes_value;    /* false: a bare flag means "true" */
+    const char *path;    /* "limits.memory": its path in a text */
     const char *help;    /* one sentence */
+    int takes_value;     /* 0: a bare flag means "true" */
+    int repeats;         /* the flag may be repeated, which adds */
+    enum policy_type type;
 };
 const struct policy_key *policy_keys(size_t *ret_n);
 const struct policy_key *policy_key_by_flag(const char *flag); /* without dashes; NULL */

@@ -542,14 +542,12 @@ static int start_box(struct pinfold_result *result, const struct pinfold_run_opt
     return r < 0 ? nested_remedy(e, r) : r;
 }
 
-/* The layer of `cow` around it. */
-static int start_layered(struct pinfold_result *result, const struct pinfold_run_options *o, struct plan_ask *ask,
-                         const int stdio[3], struct err *e)
+/* The layer of `cow` around it. Apart, so that what it keeps is not on the stack of a box without one for as long as that runs. */
+__attribute__((noinline)) static int start_layered(struct pinfold_result *result, const struct pinfold_run_options *o,
+                                                   struct plan_ask *ask, const int stdio[3], struct err *e)
 {
     struct layer_held held;
     struct box_layer layer;
-    if (!o->cow)
-        return start_box(result, o, ask, stdio, e);
     auto_arena struct arena *mem = arena_new(MAX_PLAN_ARENA);
     if (!mem)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "run");
@@ -631,7 +629,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     if (o.events)
         r = sink_open(o.events, &result->sink, &e);
     if (r == 0)
-        r = start_layered(result, &o, &ask, stdio, &e);
+        r = o.cow ? start_layered(result, &o, &ask, stdio, &e) : start_box(result, &o, &ask, stdio, &e);
     if (r < 0) {
         hooks_seen_free(&hooks);
         pinfold_result_free(result);

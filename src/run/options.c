@@ -5,6 +5,7 @@
 #include "run/options.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -57,20 +58,19 @@ int give(struct buf *b, char **ret, struct pinfold_error *error)
     return 0;
 }
 
-static const struct pinfold_option_info all_options[] = {
-#define X(id, path, flag, metavar, type, choices_, repeats_, takes, tighten, text)                                     \
-    {.name = flag,                                                                                                     \
-     .value = metavar,                                                                                                 \
-     .choices = choices_,                                                                                              \
-     .key = path,                                                                                                      \
-     .help = text,                                                                                                     \
-     .takes_value = takes,                                                                                             \
-     .repeats = repeats_},
-    POLICY_KEYS(X)
-#undef X
-};
+/* Two tables of the same pointers would be a page more in each running pinfold. */
+#define SAME_PLACE(ours, theirs)                                                                                       \
+    _Static_assert(offsetof(struct policy_key, ours) == offsetof(struct pinfold_option_info, theirs), #ours)
+SAME_PLACE(flag, name);
+SAME_PLACE(value, value);
+SAME_PLACE(choices, choices);
+SAME_PLACE(path, key);
+SAME_PLACE(help, help);
+SAME_PLACE(takes_value, takes_value);
+SAME_PLACE(repeats, repeats);
+_Static_assert(sizeof(struct pinfold_option_info) <= sizeof(struct policy_key), "a key begins as an option");
 
 const struct pinfold_option_info *pinfold_option_at(size_t i)
 {
-    return i < sizeof all_options / sizeof *all_options ? &all_options[i] : NULL;
+    return i < KEY_COUNT ? (const struct pinfold_option_info *)(const void *)&key_table[i] : NULL;
 }

@@ -14,7 +14,7 @@
 #include "match/path.h"
 #include "sys/file.h"
 
-enum { FIRST_TEXT = 32 << 10 };
+enum { FIRST_TEXT = 4 << 10 };
 
 /* What a path leads to: the nearest node that exists, and what is missing below it. */
 struct chain {

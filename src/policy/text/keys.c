@@ -6,7 +6,7 @@
 
 const struct policy_key key_table[KEY_COUNT] = {
 #define X(id, path, flag, value, type, choices, repeats, takes, tighten, help)                                         \
-    [KEY_##id] = {path, flag, value, type, choices, repeats, takes, help},
+    [KEY_##id] = {flag, value, choices, path, help, takes, repeats, type},
     POLICY_KEYS(X)
 #undef X
 };
