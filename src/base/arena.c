@@ -35,7 +35,7 @@ struct arena {
 enum {
     BLOCK_BYTES = 320 << 10, /* the blocks that a default start fills end near their ends */
     STEP_BYTES = 16 << 10,
-    MORE_BYTES = 72 << 10,
+    MORE_BYTES = 108 << 10, /* two of them are what a default start needs */
     LARGE_BYTES = 48 << 10, /* less than MORE_BYTES; the statements of profile "base" take 36 KiB */
     SMALL_BYTES = 4700,
     PAGE = 4096

@@ -282,16 +282,18 @@ const struct verb verbs[] = {
     F('h', "help", "all", ~0u, "Print help; --help=all: every option.")
 
 #define OWN_FLAG(letter, name, value, verbs, help) {letter, name, value, verbs},
-#define OWN_HELP(letter, name, value, verbs, help) help,
+#define OWN_HELP(letter, name, value, verbs, help) {help},
 
 const struct own_flag own_flags[] = {OWN_FLAGS(OWN_FLAG){0, "", "", 0}};
 
 /* Apart, because a start looks for names and never reads these. */
-static const char own_helps[][180] = {OWN_FLAGS(OWN_HELP)};
+static const struct {
+    char text[180];
+} own_helps[] = {OWN_FLAGS(OWN_HELP)};
 
 const char *own_help(const struct own_flag *f)
 {
-    return own_helps[f - own_flags];
+    return own_helps[f - own_flags].text;
 }
 
 /* The options of a project's verbs, each besides --help. */

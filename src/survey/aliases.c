@@ -14,7 +14,7 @@
 #include "match/path.h"
 #include "sys/file.h"
 
-enum { FIRST_TEXT = 4 << 10 };
+enum { FIRST_TEXT = 8 << 10, FEW = 64 };
 
 /* What a path leads to: the nearest node that exists, and what is missing below it. */
 struct chain {
@@ -47,7 +47,7 @@ static bool same_object(const struct survey_node *a, const struct survey_node *b
 static char *read_mountinfo(struct arena *mem, int *ret_error)
 {
     auto_fd int fd = sys_openat(AT_FDCWD, "/proc/self/mountinfo", O_RDONLY | O_CLOEXEC, 0);
-    size_t room = FIRST_TEXT, n = 0;
+    size_t room = 2 * FIRST_TEXT, n = 0;
     char *text = arena_zero(mem, room);
     *ret_error = fd < 0 ? fd : text ? 0 : -ENOMEM;
     while (*ret_error == 0) {
@@ -130,32 +130,71 @@ static int add_own_root(struct surveyor *s)
             r = alias_chain(s, m->root + end, &same);
             if (r < 0 || same.rest[0] || same.end->mount != s->root->mount || !same_object(same.end, shown.end))
                 continue;
-            struct survey_mount *slot = arena_push(s->mem, &s->table, &s->n_table, sizeof *slot);
             const char *root = end ? arena_str(s->mem, (struct str){m->root, end}) : "/";
-            if (!slot || !root)
+            if (!root)
                 return -ENOMEM;
-            *slot = (struct survey_mount){.id = s->root->mount, .system = s->root->dev, .root = root, .at = "/"};
+            s->table[s->n_table++] = (struct survey_mount){
+                .id = s->root->mount, .system = s->root->dev, .root = root, .at = "/"}; /* there is room for one more */
             return 0;
         }
     }
     return r;
 }
 
+/* How many lines of file systems with paths there are in `text`; `table` gets them, up to `room`. */
+static size_t take_table(char *text, struct survey_mount *table, size_t room)
+{
+    struct proc_mount line;
+    size_t n = 0;
+    while (proc_next_mount(&text, &line)) {
+        if (line.root[0] != '/')
+            continue; /* a namespace */
+        if (n < room)
+            table[n] = (struct survey_mount){
+                .id = line.id, .system = (uint64_t)line.major << 32 | line.minor, .root = line.root, .at = line.at};
+        n++;
+    }
+    return n;
+}
+
+/* On most machines nothing is shown twice: to see that, a small table needs no memory that stays. 1: it is so. */
+static int is_plain(struct surveyor *s)
+{
+    struct survey_mount few[FEW];
+    char text[FIRST_TEXT];
+    auto_fd int fd = sys_openat(AT_FDCWD, "/proc/self/mountinfo", O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? fd : sys_read_all(fd, text, sizeof text);
+    if (n < 0 || n == sizeof text)
+        return n < 0 ? (int)n : 0;
+    text[n] = 0;
+    s->n_table = take_table(text, few, FEW);
+    s->table = few;
+    int r = 1;
+    if (s->n_table <= FEW && mount_of(s, s->root))
+        r = mark_twice(s);
+    const bool plain = r == 0 && !s->twice;
+    s->table = NULL;
+    s->n_table = 0;
+    s->twice = false;
+    return r < 0 ? r : plain;
+}
+
 int survey_mounts(struct surveyor *s)
 {
-    int r;
+    int r = is_plain(s);
+    if (r != 0)
+        return r < 0 ? r : 0;
     char *text = read_mountinfo(s->mem, &r);
-    struct proc_mount line;
-    while (r == 0 && proc_next_mount(&text, &line)) {
-        if (line.root[0] != '/')
-            continue; /* a namespace, which is no file system with paths */
-        struct survey_mount *slot = arena_push(s->mem, &s->table, &s->n_table, sizeof *slot);
-        if (!slot)
-            return -ENOMEM;
-        *slot = (struct survey_mount){
-            .id = line.id, .system = (uint64_t)line.major << 32 | line.minor, .root = line.root, .at = line.at};
-    }
-    if (r == 0 && !mount_of(s, s->root))
+    size_t lines = 0;
+    for (const char *at = text; at && (at = strchr(at, '\n')); at++)
+        lines++;
+    s->table = r == 0 ? arena_zero(s->mem, (lines + 1) * sizeof *s->table) : NULL;
+    if (r == 0 && !s->table)
+        r = -ENOMEM;
+    if (r < 0)
+        return r;
+    s->n_table = take_table(text, s->table, lines);
+    if (!mount_of(s, s->root))
         r = add_own_root(s);
     return r < 0 ? r : mark_twice(s);
 }

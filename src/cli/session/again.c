@@ -25,7 +25,7 @@ static const char *before_text(const struct pinfold_value *o, const char *name)
 }
 
 /* Where an option that is not of the policy belongs; NULL: it is the policy's. */
-static const char **own_text(struct ask *a, const char *name)
+__attribute__((nonnull(1))) static const char **own_text(struct ask *a, const char *name)
 {
     return same(name, "from")       ? &a->settings_format
            : same(name, "cow")      ? &a->cow
@@ -50,7 +50,7 @@ static const struct pinfold_option_info *once_info(const char *name)
 }
 
 /* Whether what is given now has that option; `once`: or another value of one that may be given once only. */
-static bool is_given_now(struct ask *a, const char *name, const char *value, bool once)
+__attribute__((nonnull(1))) static bool is_given_now(struct ask *a, const char *name, const char *value, bool once)
 {
     const struct pinfold_option_info *info = once ? once_info(name) : NULL;
     const char **own = own_text(a, name);
