@@ -158,7 +158,7 @@ static size_t take_table(char *text, struct survey_mount *table, size_t room)
 }
 
 /* On most machines nothing is shown twice: to see that, a small table needs no memory that stays. 1: it is so. */
-static int is_plain(struct surveyor *s)
+static int is_small_and_single(struct surveyor *s)
 {
     struct survey_mount few[FEW];
     char text[FIRST_TEXT];
@@ -181,7 +181,7 @@ static int is_plain(struct surveyor *s)
 
 int survey_mounts(struct surveyor *s)
 {
-    int r = is_plain(s);
+    int r = is_small_and_single(s);
     if (r != 0)
         return r < 0 ? r : 0;
     char *text = read_mountinfo(s->mem, &r);
