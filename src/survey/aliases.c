@@ -43,27 +43,28 @@ static bool same_object(const struct survey_node *a, const struct survey_node *b
 
 /* ---- the table of mounts ---- */
 
-/* A text that is not read to its end could lack the mount that counts. */
-static char *read_mountinfo(struct arena *mem, int *ret_error)
+/* What follows `n` bytes of the text, and these: one that is not read to its end could lack the mount that counts. */
+static int read_on(struct arena *mem, int fd, const char *first, size_t n, char **ret)
 {
-    auto_fd int fd = sys_openat(AT_FDCWD, "/proc/self/mountinfo", O_RDONLY | O_CLOEXEC, 0);
-    size_t room = 2 * FIRST_TEXT, n = 0;
+    size_t room = 4 * n;
     char *text = arena_zero(mem, room);
-    *ret_error = fd < 0 ? fd : text ? 0 : -ENOMEM;
-    while (*ret_error == 0) {
+    if (!text)
+        return -ENOMEM;
+    memcpy(text, first, n);
+    for (;;) {
         long got = sys_read_all(fd, text + n, room - 1 - n);
         if (got < 0)
-            *ret_error = (int)got;
-        n += got > 0 ? (size_t)got : 0;
-        if (got < 0 || n < room - 1)
+            return (int)got;
+        n += (size_t)got;
+        if (n < room - 1)
             break;
         char *more = arena_zero(mem, room *= 4);
-        if (more)
-            text = memcpy(more, text, n);
-        else
-            *ret_error = -ENOMEM;
+        if (!more)
+            return -ENOMEM;
+        text = memcpy(more, text, n);
     }
-    return *ret_error ? NULL : text;
+    *ret = text;
+    return 0;
 }
 
 static int by_system_and_root(const void *a, const void *b)
@@ -141,61 +142,68 @@ static int add_own_root(struct surveyor *s)
     return r;
 }
 
-/* How many lines of file systems with paths there are in `text`; `table` gets them, up to `room`. */
-static size_t take_table(char *text, struct survey_mount *table, size_t room)
+/* The lines of file systems with paths; those of namespaces have none. */
+static void take_table(struct surveyor *s, char *text, struct survey_mount *table)
 {
     struct proc_mount line;
-    size_t n = 0;
-    while (proc_next_mount(&text, &line)) {
-        if (line.root[0] != '/')
-            continue; /* a namespace */
-        if (n < room)
-            table[n] = (struct survey_mount){
+    s->table = table;
+    for (s->n_table = 0; proc_next_mount(&text, &line);) {
+        if (line.root[0] == '/')
+            table[s->n_table++] = (struct survey_mount){
                 .id = line.id, .system = (uint64_t)line.major << 32 | line.minor, .root = line.root, .at = line.at};
-        n++;
     }
-    return n;
 }
 
-/* On most machines nothing is shown twice: to see that, a small table needs no memory that stays. 1: it is so. */
-static int is_small_and_single(struct surveyor *s)
+/* From the stack to memory that stays, with room for one more. */
+static int keep_table(struct surveyor *s)
 {
-    struct survey_mount few[FEW];
-    char text[FIRST_TEXT];
-    auto_fd int fd = sys_openat(AT_FDCWD, "/proc/self/mountinfo", O_RDONLY | O_CLOEXEC, 0);
-    long n = fd < 0 ? fd : sys_read_all(fd, text, sizeof text);
-    if (n < 0 || n == sizeof text)
-        return n < 0 ? (int)n : 0;
-    text[n] = 0;
-    s->n_table = take_table(text, few, FEW);
-    s->table = few;
-    int r = 1;
-    if (s->n_table <= FEW && mount_of(s, s->root))
-        r = mark_twice(s);
-    const bool plain = r == 0 && !s->twice;
-    s->table = NULL;
-    s->n_table = 0;
-    s->twice = false;
-    return r < 0 ? r : plain;
+    struct survey_mount *kept = arena_zero(s->mem, (s->n_table + 1) * sizeof *kept);
+    for (size_t i = 0; kept && i < s->n_table; i++) {
+        kept[i] = s->table[i];
+        kept[i].root = arena_text(s->mem, s->table[i].root);
+        kept[i].at = arena_text(s->mem, s->table[i].at);
+    }
+    s->table = kept;
+    return arena_failed(s->mem) ? -ENOMEM : 0;
+}
+
+static size_t lines_in(const char *text)
+{
+    size_t n = 0;
+    for (; (text = strchr(text, '\n')); text++)
+        n++;
+    return n;
 }
 
 int survey_mounts(struct surveyor *s)
 {
-    int r = is_small_and_single(s);
-    if (r != 0)
-        return r < 0 ? r : 0;
-    char *text = read_mountinfo(s->mem, &r);
-    size_t lines = 0;
-    for (const char *at = text; at && (at = strchr(at, '\n')); at++)
-        lines++;
-    s->table = r == 0 ? arena_zero(s->mem, (lines + 1) * sizeof *s->table) : NULL;
-    if (r == 0 && !s->table)
+    struct survey_mount few[FEW];
+    char first[FIRST_TEXT], *text = first;
+    auto_fd int fd = sys_openat(AT_FDCWD, "/proc/self/mountinfo", O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? fd : sys_read_all(fd, first, sizeof first - 1);
+    if (n < 0)
+        return (int)n;
+    first[n] = 0;
+    int r = n == sizeof first - 1 ? read_on(s->mem, fd, first, (size_t)n, &text) : 0;
+    const size_t lines = r == 0 ? lines_in(text) : 0;
+    struct survey_mount *table = lines <= FEW ? few : arena_zero(s->mem, lines * sizeof *table);
+    if (r == 0 && !table)
         r = -ENOMEM;
     if (r < 0)
         return r;
-    s->n_table = take_table(text, s->table, lines);
-    if (!mount_of(s, s->root))
-        r = add_own_root(s);
+    take_table(s, text, table);
+    r = mark_twice(s);
+    if (r == 0 && !s->twice &&
+        mount_of(s, s->root)) { /* so it is on most machines, and nobody looks at the table again */
+        s->table = NULL;
+        s->n_table = 0;
+        return 0;
+    }
+    if (r == 0)
+        r = keep_table(s);
+    if (r < 0 || mount_of(s, s->root))
+        return r;
+    r = add_own_root(s);
     return r < 0 ? r : mark_twice(s);
 }
 
