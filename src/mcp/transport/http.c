@@ -59,7 +59,7 @@ struct http_connection {
     struct mcp_http_head head;
     size_t head_bytes; /* 0: not whole */
     bool body_done, closing, leaving /* all is sent */, over, collecting, accepts_stream, accepts_json, new_session,
-        continued, known /* has shown the token */;
+        continued, known /* has shown the token */, behind /* requests came before the last one was answered */;
 };
 
 struct http {
@@ -109,7 +109,9 @@ static void push_out(struct http_connection *c)
             (void)shutdown(c->source.fd, SHUT_WR);
         }
     }
-    c->source.events = (short)(POLLIN | (c->out.n ? POLLOUT : 0));
+    /* Who does not read its answers is not asked for more: they would be kept, and without a token as well. */
+    bool listens = c->closing || c->state != READING || !c->out.n;
+    c->source.events = (short)((listens ? POLLIN : 0) | (c->out.n ? POLLOUT : 0));
 }
 
 static const char *reason(int status)
@@ -594,9 +596,15 @@ static bool take_body(struct http_connection *c)
     return r == 1;
 }
 
-static void take_bytes(struct http_connection *c)
+/* Takes requests now, and not while an answer is made or sent. */
+static bool takes_more(const struct http_connection *c)
 {
-    while (c->state == READING && !c->over && !c->closing && c->in.n) {
+    return c->state == READING && !c->over && !c->closing && !c->out.n;
+}
+
+static void take_requests(struct http_connection *c)
+{
+    while (takes_more(c) && c->in.n) {
         if (!c->head_bytes) {
             int r = http_head(buf_view(&c->in), &c->head);
             if (r < 0)
@@ -614,6 +622,12 @@ static void take_bytes(struct http_connection *c)
             return;
         take_http_request(c);
     }
+}
+
+static void take_bytes(struct http_connection *c)
+{
+    take_requests(c);
+    c->behind = c->in.n && !takes_more(c);
 }
 
 static void connection_free(struct http_connection *c)
@@ -743,6 +757,8 @@ int http_tick(struct http *h, uint64_t now)
     }
     for (struct http_connection *c = h->connections, *following; c; c = following) {
         following = c->next;
+        if (c->behind && takes_more(c))
+            take_bytes(c);
         if (c->state == WAITING && c->stream && c->stream->events) {
             int left = (int)(c->began + PATIENCE_MS - now);
             if (left <= 0) {
@@ -752,7 +768,7 @@ int http_tick(struct http *h, uint64_t now)
                 next = left;
             }
         }
-        if (c->state == STREAMING && now - c->used >= BEAT_MS) {
+        if (c->state == STREAMING && now >= c->used + BEAT_MS) {
             buf_text(&c->out, ":\n\n");
             c->used = now;
             push_out(c);
@@ -762,7 +778,7 @@ int http_tick(struct http *h, uint64_t now)
             c->over = left <= 0;
             next = left > 0 && left < next ? left : next;
         }
-        if (c->over || (c->state == READING && now - c->used > CONNECTION_IDLE_MS))
+        if (c->over || (c->state == READING && now > c->used + CONNECTION_IDLE_MS))
             connection_free(c);
     }
     return next;

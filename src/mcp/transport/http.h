@@ -13,8 +13,9 @@ struct http *http_free(struct http *h);
 int http_tick(struct http *h, uint64_t now); /* as peer_tick() */
 
 /* http_parse.c: pure. */
-#define HTTP_MAX_HEAD (64u << 10)
-struct mcp_http_head { /* borrows from the bytes */
+#define HTTP_MAX_HEAD   (64u << 10)
+#define HTTP_MAX_FIELDS 100 /* a head that comes byte by byte is read anew each time: that must cost little */
+struct mcp_http_head {      /* borrows from the bytes */
     struct str method, target;
     struct str host, origin, authorization, accept, content_type, session, version, last_event;
     bool close, chunked, expects, has_length;

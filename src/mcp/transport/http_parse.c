@@ -117,6 +117,7 @@ static int first_line(struct mcp_http_head *h, struct str line)
 int http_head(struct str bytes, struct mcp_http_head *ret)
 {
     struct str rest = bytes, line;
+    unsigned fields = 0;
     int r = 0;
 
     *ret = (struct mcp_http_head){0};
@@ -133,6 +134,8 @@ int http_head(struct str bytes, struct mcp_http_head *ret)
             return -431;
         if (!line.n)
             break;
+        if (++fields > HTTP_MAX_FIELDS)
+            return -431;
         struct str value = line, name = str_until(&value, ':');
         if (name.n == line.n || !is_token(name) || !is_value(value))
             return -400;
