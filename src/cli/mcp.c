@@ -64,6 +64,54 @@ static bool read_token(const char *file, char *to, size_t room)
     return true;
 }
 
+static bool judge(const char *what, const char *path, char *real, char *why, size_t room)
+{
+    struct pinfold_error error = {0};
+    char *found = NULL;
+    int r = pinfold_path_judge(what, path, &found, &error);
+    if (r == 0 && access(found, F_OK) < 0)
+        r = -errno;
+    if (r == -EPERM && error.text[0])
+        snprintf(why, room, "%s", error.text);
+    else if (r < 0)
+        snprintf(why, room, "%s '%.200s': %s", what, path, strerror(-r));
+    else
+        snprintf(real, PATH_MAX, "%s", found);
+    free(found);
+    return r == 0;
+}
+
+/*
+ * No box of the server reads its token: with it, and a way to the port, a command would be a client, and answer the questions
+ * that are asked about it. (A pipe has no name that is worth hiding.)
+ */
+static bool hide_token(struct ask *a)
+{
+    char real[PATH_MAX], why[1024], pattern[2 * PATH_MAX];
+    struct stat st;
+    size_t n = 0;
+
+    if (stat(a->http_token, &st) == 0 && !S_ISREG(st.st_mode))
+        return true;
+    if (!judge("--http-token", a->http_token, real, why, sizeof why)) {
+        complain("%s", why);
+        return false;
+    }
+    const char *last = strrchr(real, '/');
+    for (const char *at = real; *at; at++) { /* only the last name may be a pattern */
+        if (at > last && strchr("*?[\\", *at))
+            pattern[n++] = '\\';
+        pattern[n++] = *at;
+    }
+    pattern[n] = 0;
+    const char *kept = strdup(pattern); /* lives as long as the process */
+    if (kept)
+        a->policy[a->n_policy++] = (struct pinfold_option){"hide", kept};
+    else
+        complain("--http-token %s: %s", a->http_token, strerror(ENOMEM));
+    return kept != NULL;
+}
+
 static const char *option_of(const struct ask *a, const char *name)
 {
     const char *said = NULL;
@@ -149,23 +197,6 @@ static const char *workspace_of(const struct ask *a, char *here, size_t room)
     return said ? said : getcwd(here, room) ? here : "/nonexistent";
 }
 
-static bool judge(const char *what, const char *path, char *real, char *why, size_t room)
-{
-    struct pinfold_error error = {0};
-    char *found = NULL;
-    int r = pinfold_path_judge(what, path, &found, &error);
-    if (r == 0 && access(found, F_OK) < 0)
-        r = -errno;
-    if (r == -EPERM && error.text[0])
-        snprintf(why, room, "%s", error.text);
-    else if (r < 0)
-        snprintf(why, room, "%s '%.200s': %s", what, path, strerror(-r));
-    else
-        snprintf(real, PATH_MAX, "%s", found);
-    free(found);
-    return r == 0;
-}
-
 /* What a base was when the server began is what it is: later it may be another's link. */
 static bool take_bases(struct ask *a)
 {
@@ -239,7 +270,7 @@ int verb_mcp(struct ask *a)
         complain("--http-%s has no effect without --http", a->http_token ? "token" : "origin");
         return STATUS_USAGE;
     }
-    if (a->http_token && !read_token(a->http_token, token, sizeof token))
+    if (a->http_token && (!read_token(a->http_token, token, sizeof token) || !hide_token(a)))
         return STATUS_USAGE;
     o.http_token = a->http_token ? token : NULL;
     for (size_t i = 0; i < a->n_agents; i++) {
