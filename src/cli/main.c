@@ -76,7 +76,8 @@ static bool has_dashes(int argc, char **argv)
 
 /*
  * A descriptor 0, 1 or 2 that is closed would be taken by the next file opened, and written to as if it were the
- * standard error. So each gets /dev/null first; `run` gives the command what the caller gave.
+ * standard error. So each gets /dev/null first; `run` gives the command what the caller gave. Where the output goes is opened for
+ * reading: who prints must not believe that somebody got it.
  */
 static unsigned hold_standard_descriptors(void)
 {
@@ -88,7 +89,7 @@ static unsigned hold_standard_descriptors(void)
         if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
             continue;
         closed |= 1u << fd;
-        if (open("/dev/null", O_RDWR | O_CLOEXEC) != fd)
+        if (open("/dev/null", (fd == 1 ? O_RDONLY : O_RDWR) | O_CLOEXEC) != fd)
             return closed;
     }
     return closed;
