@@ -65,6 +65,24 @@ static bool decided_by(const struct rule *decider, unsigned kind)
     return decider && decider->said->kind == kind;
 }
 
+static bool has_no_links(const struct rule *tree)
+{
+    return decided_by(tree, GUARD_RULE_ROOT) && tree->said->flags & GUARD_RULE_NO_LINKS;
+}
+
+bool rules_no_links(const struct rules *r, struct str path)
+{
+    return has_no_links(rules_decider(r, path));
+}
+
+bool rules_may_bring_links(const struct rules *r, struct str from, struct str to)
+{
+    bool may = rules_no_links(r, to) && rules_decider(r, from) != rules_decider(r, to);
+    for (size_t i = 0; !may && i < r->n_roots; i++)
+        may = has_no_links(&r->roots[i]) && path_in(r->roots[i].path, to);
+    return may;
+}
+
 /* A private tree that is on the host, so that somebody could be led there. */
 static bool is_kept(const struct rule *decider)
 {

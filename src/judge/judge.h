@@ -120,6 +120,9 @@ int rules_load(struct rules *ret, const struct guard_table *table, size_t bytes,
 
 /* The longest of the ROOT, PROTECT, HIDE and PRIVATE rules at or above `path`, or NULL. */
 const struct rule *rules_decider(const struct rules *r, struct str path);
+/* Whether no link may be made there; and whether a rename could bring one there, or into such a place below what is moved. */
+bool rules_no_links(const struct rules *r, struct str path);
+bool rules_may_bring_links(const struct rules *r, struct str from, struct str to);
 /* The rule that guards `path`: its first *ret_end bytes are the guarded name, the rest is below. NULL: none. */
 const struct rule *rules_guarded(const struct rules *r, struct str path, size_t *ret_end);
 /* The rule that hides `path`, itself or (unless a longer rule makes it visible again) as a descendant. */

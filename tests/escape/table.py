@@ -525,6 +525,23 @@ for name, text in {"root": "/proc/4321/root", "root-of-self": "/proc/self/root/t
     A("link-to-a-process-" + name, f"symlink {text} {{work}}/v", "EACCES", effect=exists("{work}/v"))
 A("link-to-a-process-in-a-writable-place", "symlink /proc/4321/root/tmp {outside}/v", "EACCES", policy="--rw {outside}", effect=exists("{outside}/v"))
 A("link-to-a-process-by-rename", "mkdir {work}/d , symlink /proc/4321/root {work}/d/v , rename {work}/d/v {work}/v", "EACCES", any_step=True, effect=exists("{work}/v"))
+
+
+def any_link_in(path):
+    def harmed(scene):
+        top = scene.words(path)[0]
+        return any(os.path.islink(os.path.join(at, name)) for at, dirs, files in os.walk(top) for name in dirs + files)
+    return harmed
+
+
+# In a tree without links, which is one with the workspace for the kernel, none arrives by a rename, either: nor in a directory, nor below one.
+for name, ops in {"made": "symlink /etc/passwd {work}/src/l",
+                  "renamed": "symlink /etc/passwd {work}/l , rename {work}/l {work}/src/l",
+                  "in-a-directory": "mkdir {work}/d , symlink /etc/passwd {work}/d/l , rename {work}/d {work}/src/d",
+                  "exchanged": "symlink /etc/passwd {work}/l , create {work}/src/f , exchange {work}/l {work}/src/f",
+                  "exchanged-with-a-directory": "mkdir {work}/d , symlink /etc/passwd {work}/d/l , mkdir {work}/src/d , exchange {work}/src/d {work}/d",
+                  "while-it-is-away": "rename {work}/src {work}/s , symlink /etc/passwd {work}/s/l , rename {work}/s {work}/src"}.items():
+    A("no-links-" + name, ops, "EACCES EXDEV", any_step=True, policy="--mount {work}/src:{work}/src:nolinks", effect=any_link_in("{work}/src"))
 HIDE = "--hide {work}/vault"
 
 

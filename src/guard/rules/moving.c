@@ -175,6 +175,14 @@ static bool same_mount(const struct guard *g, const struct place *a, const struc
            x.mount == y.mount;
 }
 
+/* As between mounts, what programs then copy: each link in it is judged where it is made. */
+static bool is_apart(const struct guard *g, const struct place *from, const struct place *to, const struct sys_stat *st)
+{
+    return (S_ISDIR(st->mode) && !same_mount(g, from, to)) ||
+           ((S_ISDIR(st->mode) || S_ISLNK(st->mode)) &&
+            rules_may_bring_links(&g->rules, place_path(from), place_path(to)));
+}
+
 int verdict_rename(struct guard *g, const struct place *from, const struct place *to, unsigned flags,
                    struct sys_stat *ret)
 {
@@ -190,7 +198,7 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
     if (no < 0)
         return no;
     *ret = st;
-    if (S_ISDIR(st.mode) && !same_mount(g, from, to))
+    if (is_apart(g, from, to, &st))
         return -EXDEV;
     no = verdict_leaves(g, from, &st);
     if (no < 0)
@@ -204,7 +212,7 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
     if (exchange) {
         no = born_at(to, &other);
         if (no == 0)
-            no = verdict_leaves(g, to, &other);
+            no = is_apart(g, to, from, &other) ? -EXDEV : verdict_leaves(g, to, &other);
         if (no == 0)
             no = verdict_arrives(g, to, from, &other, false);
         if (no == 0 && S_ISDIR(other.mode))

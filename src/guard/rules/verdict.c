@@ -184,8 +184,7 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
     if (made == MADE_LINK && ((rule = rules_below(&g->rules, path, &b)) || (rule = rules_pinned(&g->rules, path)) ||
                               (rule = rules_pattern_prefix(&g->rules, path, true))))
         return deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that contains a guarded name");
-    if (made == MADE_LINK && (rule = rules_decider(&g->rules, path)) && rule->said->kind == GUARD_RULE_ROOT &&
-        rule->said->flags & GUARD_RULE_NO_LINKS)
+    if (made == MADE_LINK && rules_no_links(&g->rules, path))
         return deny(g, DENIAL_LINK, NULL, path, "a link in a directory that programs outside of the box use, too");
     struct rooted w = {0};
     if (made == MADE_LINK && (rule = reporoot_below(g, path, &w)))
