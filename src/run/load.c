@@ -290,7 +290,7 @@ static const char *variable_of(void *ctx, const char *name)
         if (same(l->variables[i].name, name))
             return l->variables[i].value;
     }
-    const char *value = l->closed ? NULL : same(name, VARIABLE_OTHER_HOME) ? world_other_home(l->mem) : getenv(name);
+    const char *value = l->closed ? NULL : getenv(name);
     struct layer_variable *v = value ? arena_push(l->mem, &l->variables, &l->n_variables, sizeof *v) : NULL;
     if (v)
         *v = (struct layer_variable){.name = arena_text(l->mem, name), .value = arena_text(l->mem, value)};

@@ -56,29 +56,6 @@ void world_settle_home(void)
     (void)arena_free(mem);
 }
 
-/* Where distributions make homes: there is no need to read a file, which each start would pay for. */
-static bool is_usual_home(const char *home)
-{
-    static const char places[][16] = {"/home/", "/var/home/"};
-    const char *user = getenv("USER");
-    if (getuid() == 0)
-        return same(home, "/root") || same(home, "/var/roothome");
-    for (size_t i = 0; user && *user && i < sizeof places / sizeof *places; i++)
-        if (str_starts(str_of(home), str_of(places[i])) && same(home + strlen(places[i]), user))
-            return true;
-    return false;
-}
-
-const char *world_other_home(struct arena *mem)
-{
-    const char *home = getenv("HOME");
-    if (!home || home[0] != '/' || is_usual_home(home))
-        return NULL;
-    auto_arena struct arena *room = arena_new(2 * MAX_PASSWD);
-    const char *own = room ? home_of_passwd(room) : NULL;
-    return own && !same(own, home) ? arena_text(mem, own) : NULL;
-}
-
 static int find_home(struct arena *mem, const char **ret, struct err *e)
 {
     const char *home = getenv("HOME");
