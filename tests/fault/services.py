@@ -7,6 +7,7 @@ should have, or its request fails at once, or pinfold ends with status 125 to 12
 Of the server: a request is answered, or its connection ends; the next one is answered, or the server has ended with a sentence.
 """
 import ctypes
+import functools
 import http.client
 import os
 import re
@@ -215,7 +216,7 @@ def told(path):
 
 def search(name, place, attempt, tally):
     nth, quiet, failed, wrong, label = 0, 0, 0, [], f"services/{name}/{place.user.label}"
-    before = pf.temp_names(), pf.cgroups()
+    before = pf.temp_names(), pf.cgroups(place.user.uid)
 
     def one(number):
         for file in (place.failed, place.failed + ".count"):
@@ -235,7 +236,7 @@ def search(name, place, attempt, tally):
         left = pf.leftovers(allowed=pids, patience=30)
         if complaint or left:
             wrong.append(f"call {nth} ({told(place.failed)}): " + (complaint or f"left over: {left}").replace("\n", " | "))
-    left = [sorted(pf.came(old, look)) for old, look in zip(before, (pf.temp_names, pf.cgroups))]
+    left = [sorted(pf.came(old, look)) for old, look in zip(before, (pf.temp_names, functools.partial(pf.cgroups, place.user.uid)))]
     if any(left):
         wrong.append(f"left on the host: {left}")
     if wrong:

@@ -15,6 +15,7 @@ Two starts do not make quite the same calls: a row's ends are NEAR calls long.
 With PINFOLD_TEST_ALL=1 (the soak) the search goes on for longer, and root's starts fail in every way, too.
 """
 import atexit
+import functools
 import os
 import re
 import shutil
@@ -100,10 +101,10 @@ def main():
             engine, variable, name, _ = mode
             if user.uid == 0 and pf.TEST_USER and (engine != "native" or (name != "EIO" and not ALL)):
                 continue  # nearly the same calls as the user's
-            before = pf.temp_names(), pf.cgroups()
+            before = pf.temp_names(), pf.cgroups(user.uid)
             told, starts, wrong = search(scene, mode, first.get((engine, variable)))
             first.setdefault((engine, variable), told)
-            left = [sorted(pf.came(old, look)) for old, look in zip(before, (pf.temp_names, pf.cgroups))]
+            left = [sorted(pf.came(old, look)) for old, look in zip(before, (pf.temp_names, functools.partial(pf.cgroups, user.uid)))]
             if any(left):
                 wrong.append(f"left on the host: {left}")
             of = "init/" if variable == "PINFOLD_INIT_FAULT" else "" if engine == "native" else engine + "/"
