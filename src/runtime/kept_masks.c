@@ -90,7 +90,7 @@ static struct kept_record *add(struct kept_index *x, enum kept_kind kind, uint32
 static bool is_noted(const struct kept_index *x, uint32_t veil, const char *path, size_t n)
 {
     for (const struct kept_record *r = NULL; (r = next_record(x, r));) {
-        if (r->kind <= SEEN_CLOSED && r->veil == veil && memcmp(r->path, path, n) == 0 && !r->path[n])
+        if (r->kind <= SEEN_CLOSED && r->veil == veil && strncmp(r->path, path, n) == 0 && !r->path[n])
             return true;
     }
     return false;
