@@ -97,9 +97,8 @@ static bool hide_token(struct ask *a)
         complain("%s", why);
         return false;
     }
-    const char *last = strrchr(real, '/');
-    for (const char *at = real; *at; at++) { /* only the last name may be a pattern */
-        if (at > last && strchr("*?[\\", *at))
+    for (const char *at = real; *at; at++) {
+        if (strchr("*?[\\", *at))
             pattern[n++] = '\\';
         pattern[n++] = *at;
     }

@@ -227,7 +227,7 @@ static bool can_hold_fifos(const struct making *m)
  * the guard. Without a layer that is asked only of a box with `guard: off`, such as one that only reads; in others the guard also tells of
  * refusals. In a mount namespace of its own a process can take a mount away and remove what it covered, so where it may make one, protected
  * names need the guard. A protected file, names that a rule protects wherever they are, a writable tree or a private place of the host's,
- * where a program of the host could be led, keep the whole guard.
+ * where a program of the host could be led, and a tree without links keep the whole guard.
  */
 static bool is_all_layered(const struct making *m)
 {
@@ -236,7 +236,7 @@ static bool is_all_layered(const struct making *m)
         return false;
     for (size_t i = 0; i < m->n_guards; i++) {
         const struct guard_line *g = &m->guards[i];
-        if ((g->kind == GUARD_RULE_ROOT && !(g->flags & GUARD_RULE_LAYERED)) ||
+        if ((g->kind == GUARD_RULE_ROOT && (!(g->flags & GUARD_RULE_LAYERED) || g->flags & GUARD_RULE_NO_LINKS)) ||
             (g->kind == GUARD_RULE_PRIVATE && g->flags & GUARD_RULE_KEPT) || g->kind == GUARD_RULE_HIDE ||
             g->kind == GUARD_RULE_HIDE_NAME || (g->kind == GUARD_RULE_PROTECT && m->policy->allow_nested_userns) ||
             (g->kind == GUARD_RULE_NAME && g->flags & GUARD_RULE_ALWAYS))

@@ -143,6 +143,7 @@ static bool is_no_names(const char *rule)
                                         "it is not at its path",
                                         GUARD_WHY_PIN,
                                         "the guard may not read this program's memory",
+                                        "a link in a directory that programs outside of the box use",
                                         "a directory that a rule for hidden names"};
     for (size_t i = 0; rule && i < sizeof rules / sizeof *rules; i++) {
         if (str_starts(str_of(rule), str_of(rules[i])))

@@ -76,6 +76,12 @@ ok "what to do next" says "$out" "pinfold apply"
 "$pinfold" discard >/dev/null 2>&1
 ok "discard removes it" test "$(layers | count)" = 0
 ok "and leaves nothing" test -z "$(ls "$XDG_STATE_HOME/pinfold/layers")"
+# A link in the layer would be the host's after apply.
+# shellcheck disable=SC2016 # for the shell in the box
+out=$(box --cow=nolinks --mount "$PWD/sub:$PWD/sub:nolinks" -- sh -c 'ln -s /etc sub/l; mkdir d; ln -s /etc d/l; mv d sub/; ln sub/../d/l sub/h; echo "LINKS:$(find sub -type l):"; false')
+ok "no link in a tree without links" says "$out" "LINKS::"
+ok "guard off would not change that" silent "$out" "--guard off"
+"$pinfold" discard nolinks >/dev/null
 
 # ---- hides and protected names hold in the layer ----
 out=$(box --cow --hide secret --hide .env --protect protected -- sh -c 'cat .env; cat secret/s; mv secret open; cat open/s; echo EVIL >protected; mv protected p2; ln .env e2; cat e2; cat protected')
