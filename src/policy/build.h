@@ -29,6 +29,9 @@ enum policy_format {
     POLICY_BWRAP
 };
 
+/* Asked for as a variable's value, under a name that none can have: the caller's home in /etc/passwd, if HOME is another. */
+#define VARIABLE_OTHER_HOME "=home"
+
 /* What a policy may read of its environment; tests pass tables. */
 enum { MAX_ENV_FILES = 64, MAX_SSH_FILES = 2 };
 

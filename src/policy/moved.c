@@ -1,8 +1,8 @@
 /*
  * Where the caller's variables move what built-in rules hide, and the caches that they make writable. A rule names the
  * default place, such as ~/.kube; with KUBECONFIG, GNUPGHOME or XDG_CONFIG_HOME the same secrets lie elsewhere, and are
- * hidden there, too. Variables only add places: the default ones stay hidden, for a program that was started without the
- * variable uses them.
+ * hidden there, too. So are those of the home in /etc/passwd, if HOME is another. Variables only add places: the default
+ * ones stay hidden, for a program that was started without the variable uses them.
  */
 #include "policy/merge.h"
 
@@ -15,6 +15,7 @@ static const struct {
     bool list;
     bool cache; /* programs write there, also in a box, which keeps it to itself (files.cache) */
 } variables[] = {
+    {VARIABLE_OTHER_HOME, "", "", false},
     /* XDG Base Directory Specification */
     {"XDG_CONFIG_HOME", ".config", "", false},
     {"XDG_DATA_HOME", ".local/share", "", false},

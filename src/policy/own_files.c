@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-enum { FIXED = 8, MAX_PARTS = 4 };
+enum { FIXED = 8, MAX_PARTS = 6 };
 
 struct own {
     const char *hidden[FIXED];
@@ -31,21 +31,21 @@ static const char *variable(const struct merge *m, const char *name)
     return v && v[0] == '/' ? v : NULL; /* a relative one is ignored: XDG Base Directory Specification */
 }
 
-/* Agents by name use the home's, agents of MCP sessions and projects the one that the variable names. */
-static void find_parts(const struct merge *m, struct own *o)
+/* `name` in the directory `below` of both homes, and in the one that a variable names: what differs, at most three. */
+static size_t own_places(const struct merge *m, const char *below, const char *moved, struct str name, const char **ret)
 {
-    const struct str names[] = {STR("pinfold-agents"), STR("pinfold-shelves")};
-    const char *home = m->world->home, *moved = variable(m, "XDG_STATE_HOME");
-    const char *state = home && home[0] == '/' ? path_clean_at(m->p->mem, home, STR(".local/state")) : NULL;
+    struct arena *mem = m->p->mem;
+    const char *const homes[] = {m->world->home, variable(m, VARIABLE_OTHER_HOME)};
+    const char *at[3] = {NULL, NULL, moved ? path_clean_at(mem, moved, name) : NULL};
     size_t n = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *own = state ? path_clean_at(m->p->mem, state, names[i]) : NULL;
-        const char *at = moved ? path_clean_at(m->p->mem, moved, names[i]) : NULL;
-        if (own)
-            o->parts[n++] = own;
-        if (at && !same(own, at))
-            o->parts[n++] = at;
+    for (size_t i = 0; below && i < sizeof homes / sizeof *homes; i++) {
+        const char *base = homes[i] && homes[i][0] == '/' ? path_clean_at(mem, homes[i], str_of(below)) : NULL;
+        at[i] = base ? path_clean_at(mem, base, name) : NULL;
     }
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++)
+        if (at[i] && !(i > 0 && same(at[0], at[i])) && !(i > 1 && same(at[1], at[i])))
+            ret[n++] = at[i];
+    return n;
 }
 
 /* Both the default place and the one set by a variable: a box started elsewhere may use either. */
@@ -56,19 +56,13 @@ static int find_own(struct merge *m, struct own *o)
     } places[] = {{"XDG_CONFIG_HOME", ".config"}, {"XDG_STATE_HOME", ".local/state"}, {"XDG_RUNTIME_DIR", NULL}};
     struct arena *mem = m->p->mem;
 
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        const char *moved = variable(m, places[i].variable);
-        const char *at[2] = {NULL, NULL};
-        if (places[i].below_home && m->world->home && m->world->home[0] == '/')
-            at[0] = path_clean_at(mem, m->world->home, str_of(arena_printf(mem, "%s/pinfold", places[i].below_home)));
-        if (moved)
-            at[1] = path_clean_at(mem, moved, STR("pinfold"));
-        for (int k = 0; k < 2; k++) {
-            if (at[k] && !(k == 1 && same(at[0], at[1])))
-                o->hidden[o->n_hidden++] = at[k];
-        }
-    }
-    find_parts(m, o);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        o->n_hidden += own_places(m, places[i].below_home, variable(m, places[i].variable), STR("pinfold"),
+                                  o->hidden + o->n_hidden);
+    /* Agents by name use the home's, agents of MCP sessions and projects the one that the variable names. */
+    const char *moved = variable(m, "XDG_STATE_HOME");
+    size_t n = own_places(m, ".local/state", moved, STR("pinfold-agents"), o->parts);
+    own_places(m, ".local/state", moved, STR("pinfold-shelves"), o->parts + n);
     o->project = path_clean_at(mem, m->p->workspace, STR(".pinfold"));
     return arena_failed(mem) || !o->project ? own_no_memory(m) : 0;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/ids.h"
 
 #include "survey/cgroup.h"
 #include "backends/engine.h"
@@ -111,8 +112,8 @@ static int prepare_for(const struct pinfold_policy *p, const struct engine *engi
     n->facts.user_name = p->layers.world.user_name;
     n->facts.program = p->layers.world.program;
     n->facts.thorough = thorough;
-    n->facts.uid = geteuid();
-    n->facts.gid = getegid();
+    n->facts.uid = own_euid();
+    n->facts.gid = own_egid();
     n->facts.policy = p->policy;
     n->facts.redirects = ask->redirects;
     n->facts.tool_namespaces = engine->namespaces;

@@ -291,6 +291,10 @@ static const char *variable_of(void *ctx, const char *name)
             return l->variables[i].value;
     }
     const char *value = l->closed ? NULL : getenv(name);
+    if (!l->closed && same(name, VARIABLE_OTHER_HOME)) {
+        value = world_other_home(l->mem);
+        value = value ? value : ""; /* kept as well: it is asked for several times */
+    }
     struct layer_variable *v = value ? arena_push(l->mem, &l->variables, &l->n_variables, sizeof *v) : NULL;
     if (v)
         *v = (struct layer_variable){.name = arena_text(l->mem, name), .value = arena_text(l->mem, value)};

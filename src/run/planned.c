@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/ids.h"
 #include "base/sha256.h"
 
 #include "survey/written.h"
@@ -140,7 +141,7 @@ static int plan_here(const struct pinfold_policy *p, struct plan_ask *ask, bool 
 {
     bool own_environment = ask->environ == (const char *const *)environ;
     /* Root could write there; others are told by the first call that makes something. */
-    const bool never = moved_state[0] || (geteuid() == 0 && own_dirs_allowed(p->layers.world.state) < 0);
+    const bool never = moved_state[0] || (own_euid() == 0 && own_dirs_allowed(p->layers.world.state) < 0);
     int r = never ? -EPERM : plan_with_slot(p, ask, thorough, dirs, ret, e);
     bool no_place = never || (ret->plan && (err_is_refused(r) || r == -EROFS || r == -ENOTDIR || r == -ENOENT));
 

@@ -12,36 +12,46 @@
 #include <sys/vfs.h>
 
 #include "base/fd.h"
+#include "base/ids.h"
 #include "survey/written.h"
 #include "policy/path.h"
 #include "sys/file.h"
 #include "user/own_dirs.h"
 
-#define MAX_PASSWD (4u << 20)
+/* The sixth field of a line of /etc/passwd if its third is the caller's user, else NULL: passwd(5). Zeroes fall in the line. */
+static const char *home_in_line(char *line, char *end)
+{
+    char *field[6] = {line};
+    for (size_t i = 1; i < sizeof field / sizeof *field; i++) {
+        char *colon = memchr(field[i - 1], ':', (size_t)(end - field[i - 1]));
+        if (!colon)
+            return NULL;
+        *colon = '\0';
+        field[i] = colon + 1;
+    }
+    char *after = memchr(field[5], ':', (size_t)(end - field[5]));
+    *(after ? after : end) = '\0';
+    return field[2][0] && strtoul(field[2], NULL, 10) == own_uid() && field[5][0] == '/' ? field[5] : NULL;
+}
 
-/* The sixth field of the caller's line in /etc/passwd: what getpwuid() would say without loading a name service. */
+/* What getpwuid() would say without loading a name service. A part at a time: each start with an unusual HOME asks. */
 static const char *home_of_passwd(struct arena *mem)
 {
-    struct str text;
-    if (read_whole(mem, "/etc/passwd", MAX_PASSWD, FILE_ANYBODYS, false, true, &text, NULL) < 0)
-        return NULL;
-    for (const char *line = text.p; line && *line;) {
-        const char *end = strchr(line, '\n');
-        struct str rest = {line, end ? (size_t)(end - line) : strlen(line)};
-        struct str field[6];
-        unsigned n = 0;
-        while (n < 6) {
-            const char *colon = memchr(rest.p, ':', rest.n);
-            field[n++] = (struct str){rest.p, colon ? (size_t)(colon - rest.p) : rest.n};
-            if (!colon)
-                break;
-            rest = str_skip(rest, field[n - 1].n + 1);
+    auto_fd int fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    char text[4096];
+    size_t kept = 0;
+    ssize_t n;
+    while (fd >= 0 && (n = read(fd, text + kept, sizeof text - 1 - kept)) > 0) {
+        char *line = text, *all = text + kept + n, *end;
+        for (; (end = memchr(line, '\n', (size_t)(all - line))); line = end + 1) {
+            const char *home = home_in_line(line, end);
+            if (home)
+                return arena_text(mem, home);
         }
-        if (n == 6 && field[2].n > 0 && strtoul(field[2].p, NULL, 10) == getuid() && field[5].n && field[5].p[0] == '/')
-            return arena_str(mem, field[5]);
-        line = end ? end + 1 : NULL;
+        kept = (size_t)(all - line) < sizeof text - 1 ? (size_t)(all - line) : 0;
+        memmove(text, line, kept);
     }
-    return NULL;
+    return arena_text_or_null(mem, kept ? home_in_line(text, text + kept) : NULL);
 }
 
 void world_settle_home(void)
@@ -49,11 +59,48 @@ void world_settle_home(void)
     const char *home = getenv("HOME");
     if (home && home[0] == '/')
         return;
-    struct arena *mem = arena_new(2 * MAX_PASSWD);
+    auto_arena struct arena *mem = arena_new(2 * PATH_MAX);
     home = mem ? home_of_passwd(mem) : NULL;
     if (home)
         (void)setenv("HOME", home, 1);
-    (void)arena_free(mem);
+}
+
+static bool is_home_in(const char *path, const char *dir)
+{
+    struct str rest = str_of(path);
+    return str_starts(rest, str_of(dir)) && (!path[strlen(dir)] || path[strlen(dir)] == '/');
+}
+
+/* Where distributions make homes: there is no need to read a file, which each start would pay for. */
+static bool is_usual_home(const char *home)
+{
+    static const char places[][16] = {"/home/", "/var/home/"};
+    const char *user = getenv("USER");
+    if (own_uid() == 0)
+        return same(home, "/root") || same(home, "/var/roothome");
+    for (size_t i = 0; user && *user && i < sizeof places / sizeof *places; i++)
+        if (str_starts(str_of(home), str_of(places[i])) && same(home + strlen(places[i]), user))
+            return true;
+    return false;
+}
+
+/* Homes of others are hidden as a whole (profiles/system.yaml), and with them this one of the caller's. */
+static bool is_among_others(const char *other, const char *home)
+{
+    static const char places[][8] = {"/home", "/root"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (is_home_in(other, places[i]) && !is_home_in(home, places[i]))
+            return true;
+    return false;
+}
+
+const char *world_other_home(struct arena *mem)
+{
+    const char *home = getenv("HOME");
+    if (!home || home[0] != '/' || is_usual_home(home))
+        return NULL;
+    const char *other = home_of_passwd(mem);
+    return other && !same(other, home) && !is_among_others(other, home) ? other : NULL;
 }
 
 static int find_home(struct arena *mem, const char **ret, struct err *e)
@@ -63,7 +110,7 @@ static int find_home(struct arena *mem, const char **ret, struct err *e)
         home = home_of_passwd(mem);
     if (!home)
         return err_say(e, ERR_POLICY, "user %u has no known home directory; set HOME to an absolute path",
-                       (unsigned)getuid());
+                       (unsigned)own_uid());
     home = path_clean_at(mem, "/", str_of(home));
     if (!home)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "home directory");

@@ -19,6 +19,8 @@ struct world {
 int world_look(struct arena *mem, const char *cwd, struct world *ret, struct err *e);
 /* Where HOME is unset or relative, it becomes the home of /etc/passwd, if that names one: for programs of ours, as they begin. */
 void world_settle_home(void);
+/* The caller's home in /etc/passwd if HOME is another, else NULL. */
+const char *world_other_home(struct arena *mem);
 /* Only the state directory; for callers that load no policy. */
 int world_state(struct arena *mem, const char **ret, struct err *e);
 

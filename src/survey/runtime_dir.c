@@ -9,10 +9,11 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/ids.h"
 
 const char *runtime_in_tmp(struct arena *mem)
 {
-    return arena_printf(mem, "/tmp/pinfold-%u", (unsigned)getuid());
+    return arena_printf(mem, "/tmp/pinfold-%u", (unsigned)own_uid());
 }
 
 bool runtime_is_said(void)

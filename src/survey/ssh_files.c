@@ -5,6 +5,7 @@
 #include "survey/ssh_files.h"
 
 #include <unistd.h>
+#include "base/ids.h"
 #include "sys/fd.h"
 #include "sys/file.h"
 
@@ -20,7 +21,7 @@ void ssh_files_find(const char *ret[MAX_SSH_FILES + 1])
 {
     static const char *const known[MAX_SSH_FILES] = {"/etc/ssh/ssh_config.d", "/usr/etc/ssh/ssh_config.d"};
     size_t n = 0;
-    const bool root = geteuid() == 0;
+    const bool root = own_euid() == 0;
     for (size_t i = 0; !root && i < MAX_SSH_FILES; i++) {
         if (has_entries(known[i]))
             ret[n++] = known[i];

@@ -506,6 +506,45 @@ static void moved_secrets_are_hidden(void **state)
     policy_free(p);
 }
 
+static bool is_cache(const struct policy *p, const char *path)
+{
+    const struct path_rule *r = rule_for(p, path);
+    return r && r->access == PATH_CACHE && same(r->path, path);
+}
+
+static const char *home_of_passwd(void *ctx, const char *name)
+{
+    (void)ctx;
+    return same(name, "XDG_STATE_HOME") ? "/state" : same(name, VARIABLE_OTHER_HOME) ? "/srv/u" : NULL;
+}
+
+/* Where HOME is another home than that of /etc/passwd, the secrets and pinfold's own files of both are hidden; caches are HOME's. */
+static void another_home_is_hidden_too(void **state)
+{
+    (void)state;
+    struct policy_world w = {.home = "/home/u", .cwd = "/srv/u/p", .variable = home_of_passwd};
+    struct policy *p = NULL;
+    struct err e;
+    assert_int_equal(build_in(&w, NULL, NULL, &p, &e), 0);
+    static const char *const hidden[] = {"/home/u/.ssh",           "/srv/u/.ssh",
+                                         "/srv/u/.config/gh",      "/home/u/.local/state/pinfold",
+                                         "/srv/u/.config/pinfold", "/srv/u/.local/state/pinfold",
+                                         "/state/pinfold",         "/srv/u/.local/state/pinfold-agents",
+                                         "/state/pinfold-shelves", "/srv/u/.local/state/pinfold-shelves",
+                                         "/state/pinfold-agents",  "/home/u/.local/state/pinfold-shelves"};
+    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
+        if (!hides(p, hidden[i]))
+            fail_msg("%s is not hidden", hidden[i]);
+    assert_false(hides(p, "/srv/u"));
+    assert_false(is_cache(p, "/srv/u/.npm"));
+    assert_int_equal(policy_access(p, "/srv/u/p/x", NULL), PATH_RW);
+    policy_free(p);
+    w.home = "/srv/u";
+    assert_int_equal(build_in(&w, NULL, NULL, &p, &e), 0);
+    assert_true(hides(p, "/srv/u/.ssh") && !hides(p, "/srv/u"));
+    policy_free(p);
+}
+
 static const char *caches_elsewhere(void *ctx, const char *name)
 {
     static const char *const values[][2] = {{"XDG_CACHE_HOME", "/x/cache"},
@@ -522,12 +561,6 @@ static const char *caches_elsewhere(void *ctx, const char *name)
         if (same(name, values[i][0]))
             return values[i][1];
     return NULL;
-}
-
-static bool is_cache(const struct policy *p, const char *path)
-{
-    const struct path_rule *r = rule_for(p, path);
-    return r && r->access == PATH_CACHE && same(r->path, path);
 }
 
 /* Every variable that is asked for: a place, and of lists as many as are allowed. */
@@ -837,6 +870,7 @@ int main(void)
                                        cmocka_unit_test(pinfolds_own_files_stay),
                                        cmocka_unit_test(moved_places_are_own_too),
                                        cmocka_unit_test(moved_secrets_are_hidden),
+                                       cmocka_unit_test(another_home_is_hidden_too),
                                        cmocka_unit_test(moved_caches_are_caches),
                                        cmocka_unit_test(every_variable_may_be_set),
                                        cmocka_unit_test(profiles_are_chosen_from_above),
