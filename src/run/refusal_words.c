@@ -277,6 +277,43 @@ static bool is_of_all_programs(const char *home, const char *dir, bool above)
     return above && dir[n + 1] == '.' && !strchr(dir + n + 1, '/');
 }
 
+/* How long the part of `dir` is that one program keeps in the home: ~/.NAME, ~/.config/NAME, ~/.local/share/NAME; 0 if it is in none. */
+static size_t programs_directory(const char *home, const char *dir)
+{
+    static const char shared[][16] = {".config/", ".local/share/", ".local/state/", ".var/app/"};
+    const size_t n = home ? strlen(home) : 0;
+    if (!n || !path_at_or_below(dir, home) || dir[n] != '/' || dir[n + 1] != '.')
+        return 0;
+    const char *name = dir + n + 1;
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
+        if (str_starts(str_of(name), str_of(shared[i]))) {
+            name += strlen(shared[i]);
+            return *name ? (size_t)(name - dir) + strcspn(name, "/") : 0;
+        }
+    }
+    const size_t end = (size_t)(name - dir) + strcspn(name, "/");
+    char top[PATH_MAX];
+    snprintf(top, sizeof top, "%.*s", (int)end, dir);
+    return is_of_all_programs(home, top, false) ? 0 : end;
+}
+
+/* --rw for a directory; for one of a program in the home rather a private layer of it, which programs outside do not follow. */
+static void writable_directory(const char *home, const char *dir, bool itself, struct buf *out)
+{
+    const size_t n = itself ? 0 : programs_directory(home, dir);
+    char top[PATH_MAX];
+    if (n > 0) {
+        snprintf(top, sizeof top, "%.*s", (int)n, dir);
+        buf_text(out, "allow with --cache ");
+        words_shell(out, top);
+        buf_text(out, ", which keeps what boxes of this project write there from your own files, or with --rw ");
+        words_shell(out, dir);
+        return;
+    }
+    buf_text(out, "allow with --rw ");
+    words_shell(out, dir);
+}
+
 /* A place that is read-only because no rule makes it writable, which the caller could change: the nearest remedy. */
 static void read_only_place(const struct denial *d, const struct policy *policy, struct buf *out, size_t *ret_offer)
 {
@@ -338,8 +375,7 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
             buf_text(out, ", or create what the command needs there first and allow that with --rw PATH");
         return;
     }
-    buf_text(out, "allow with --rw ");
-    words_shell(out, dir);
+    writable_directory(home, dir, itself, out);
 }
 
 /* A system call's numbers as programs write them: "socket(2, 1)" is socket(AF_INET, SOCK_STREAM). */
@@ -460,6 +496,15 @@ static const char *git_way_out(const char *rule)
     return "";
 }
 
+/* The option that lets a box use one key of the agent that listens there; NULL if it is none that is known. */
+static const char *agent_with_keys(const char *target)
+{
+    const char *name = strrchr(target, '/'), *ssh = getenv("SSH_AUTH_SOCK");
+    if ((name && same(name, "/S.gpg-agent.ssh")) || (ssh && same(ssh, target)))
+        return "ssh-agent";
+    return name && same(name, "/S.gpg-agent") ? "gpg-agent" : NULL;
+}
+
 /* What allows a refusal by a rule, after the sentence's beginning. */
 static void rule_offer(const struct denial *d, const struct policy *policy, bool succeeded, struct buf *out)
 {
@@ -472,7 +517,14 @@ static void rule_offer(const struct denial *d, const struct policy *policy, bool
     } else if (same(d->kind, "file") && same(d->action, "mount")) {
         buf_text(out, "no option allows it: mount a directory instead, or do the mount outside the box");
     } else if (same(d->kind, "socket")) {
-        buf_text(out, "allow with --unix-socket ");
+        const char *agent = agent_with_keys(d->target);
+        if (agent)
+            buf_printf(out,
+                       "let it sign with one key of yours by --%s KEY; all keys, and what else the agent does, are "
+                       "allowed with --unix-socket ",
+                       agent);
+        else
+            buf_text(out, "allow with --unix-socket ");
         words_shell(out, d->target);
         if (is_a_managers(d->target))
             buf_text(out, ", which lets the command do on this machine all that the daemon may, without the box");
