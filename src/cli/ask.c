@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "base/json.h"
 #include "client/entry.h"
 #include "project/project.h"
@@ -63,6 +64,8 @@ void complain_lines(const char *text)
 int fail(const struct pinfold_error *error)
 {
     complain("%s", error->text);
+    if (error->kind == PINFOLD_ERROR_SYSTEM && err_is_full(-error->no)) /* nothing that was said is wrong */
+        return STATUS_NO;
     return error->kind == PINFOLD_ERROR_CANNOT ? STATUS_CANNOT : STATUS_USAGE;
 }
 
