@@ -63,6 +63,9 @@ static int refuse_host(struct why_question *q, int no, const char *reason)
 static int refuse_permission(struct why_question *q, const struct why_node *n, int want, const char *reason)
 {
     const struct facts *f = q->plan->facts;
+    if ((want & W_OK) && n->at && n->exists && faccessat(AT_FDCWD, n->at, want, AT_EACCESS) < 0 && errno == EROFS)
+        return refuse_host(
+            q, EROFS, arena_printf(q->mem, "'%s' is on a file system that the host has mounted read-only", n->path));
     if (f->uid != 0 || f->unsandboxed || !n->at || !n->exists || n->st.st_uid == 0 ||
         faccessat(AT_FDCWD, n->at, want, AT_EACCESS) < 0)
         return refuse_host(q, EACCES, reason);
