@@ -142,6 +142,9 @@ struct reason refused_proc(struct arena *mem, const struct tried *t)
     if (strncmp(kind, "systemd-nspawn", sizeof "systemd-nspawn" - 1) == 0)
         return (struct reason){"a new /proc is refused, because systemd-nspawn masks parts of /proc in this container",
                                "as root of the container: mkdir -p /run/proc && mount -t proc proc /run/proc"};
+    if (sys_may(AT_FDCWD, "/run/.containerenv", 0) == 0) /* podman-run(1) */
+        return (struct reason){"a new /proc is refused, because podman masks parts of /proc in this container",
+                               "start the container with --security-opt unmask=ALL"};
     return (struct reason){"a new /proc is refused, as in a container that masks parts of /proc",
                            "start the container with --security-opt systempaths=unconfined"};
 }
