@@ -80,7 +80,7 @@ static int survey_own(struct surveyor *s, struct facts *f)
             f->program = arena_str(s->mem, (struct str){s->text, (size_t)n});
     }
     if (!f->helpers[0] && f->program) {
-        f->is_clone = clone_of(s->mem, f->program) != NULL;
+        f->is_clone = helper_is_in_clone(s->mem, f->program);
         helper_guarded(s->mem, f->program, f->is_clone, f->helpers);
     }
     return arena_failed(s->mem) ? -ENOMEM : 0;
