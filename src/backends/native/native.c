@@ -25,6 +25,7 @@
 #include "backends/native/native.h"
 #include "backends/native/net_kept.h"
 #include "backends/probe.h"
+#include "backends/score.h"
 #include "guard/guard.h"
 #include "guard/supervise.h"
 #include "runtime/builder.h"
@@ -186,41 +187,6 @@ static void birth_free(struct birth *b)
         sys_unmap(b, b->bytes);
 }
 
-/*
- * A process that shares its memory writes to oom_score_adj for all that do, and the kernel looks for them among all
- * processes of the machine: with some thousands that takes as long as half a start. So this process raises its own score
- * (builder_raise_score()) before it shares for the first time. Builder and pid 1 inherit it, and it stays, also between
- * boxes, until the score is needed as it was.
- */
-static struct {
-    char text[sizeof(((struct runner *)NULL)->oom_text)];
-    uint8_t bytes; /* 0: it is as it was */
-} score_before;
-
-static void score_raise(struct birth *b)
-{
-    struct runner *r = &b->builder.runner;
-    char now[sizeof score_before.text];
-    own_fd int fd = score_before.bytes ? sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC, 0) : -1;
-    long n = fd < 0 ? fd : sys_read(fd, now, sizeof now);
-    /* Pid 1 of the last box may have put it back, for all. */
-    if (n > 0 && (n != score_before.bytes || memcmp(now, score_before.text, (size_t)n) != 0)) {
-        memcpy(r->oom_text, score_before.text, sizeof r->oom_text);
-        r->oom_bytes = score_before.bytes;
-        return;
-    }
-    builder_raise_score(&b->builder);
-    memcpy(score_before.text, r->oom_text, sizeof score_before.text);
-    score_before.bytes = r->oom_bytes;
-}
-
-static void score_back(void)
-{
-    own_fd int fd = score_before.bytes ? sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0) : -1;
-    if (fd >= 0 && sys_write(fd, score_before.text, score_before.bytes) > 0)
-        score_before.bytes = 0;
-}
-
 /* Nothing of the box is left, so others may examine this process again: it may become a session's daemon. */
 static void stop_sharing(void)
 {
@@ -282,7 +248,7 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
     if (!b->shared) {
         score_back();
     } else {
-        score_raise(b);
+        score_raise(&b->builder);
         b->builder.runner.n_spare = 0; /* it is ours */
         b->builder.job.envp = env_copy((const char *const *)ask->plan->env, (char *)(b + 1) + slots);
     }
