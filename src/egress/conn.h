@@ -42,6 +42,9 @@ enum {
     ENDING_MS = 10000    /* for clients of published ports to receive the rest */
 };
 
+/* Gives memory back, and forgets it. */
+#define let_go(memory) (free(memory), (memory) = NULL)
+
 enum source_kind {
     SOURCE_CATCH,
     SOURCE_PROXY,

@@ -53,12 +53,13 @@ void refuse_saying(struct conn *c, const char *bytes, size_t n)
 
 void refuse_http(struct conn *c, const char *status, const char *reason)
 {
-    char text[512];
-    int n = snprintf(text, sizeof text,
-                     "HTTP/1.1 %s\r\nContent-Type: text/plain\r\nConnection: close\r\nX-Pinfold: %s\r\nContent-Length: "
-                     "%zu\r\n\r\npinfold: %s\n",
-                     status, reason, strlen(reason) + 10, reason);
-    refuse_saying(c, text, (size_t)n);
+    char text[1024]; /* the reason, which has the longest name in it, twice */
+    const int n =
+        snprintf(text, sizeof text,
+                 "HTTP/1.1 %s\r\nContent-Type: text/plain\r\nConnection: close\r\nX-Pinfold: %s\r\nContent-Length: "
+                 "%zu\r\n\r\npinfold: %s\n",
+                 status, reason, strlen(reason) + 10, reason);
+    refuse_saying(c, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
 }
 
 static void reset_when_heard(struct conn *c)

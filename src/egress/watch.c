@@ -40,14 +40,12 @@ static bool release(struct conn *c, size_t n)
 static void watch_nothing(struct conn *c)
 {
     c->watch = WATCH_NOTHING;
-    free(c->text);
-    c->text = NULL;
+    let_go(c->text);
     if (c->first.n && !release(c, c->first.n))
         return;
     if (c->host && c->host->kind == HOST_NAME && !(c->stand = stand_of(c->host->name)))
         return; /* kept as it is */
-    free(c->host);
-    c->host = NULL;
+    let_go(c->host);
 }
 
 /* One ClientHello: its size if it is complete and its name is allowed, otherwise 0. */
@@ -167,8 +165,7 @@ bool watch_server(struct conn *c, struct str in)
         server_first(c, in);
     } else if (asked && in.n >= 12 && memcmp(in.p, "HTTP/1.1 101", 12) == 0) {
         c->watch = WATCH_SWITCHED;
-        free(c->follow);
-        c->follow = NULL;
+        let_go(c->follow);
     } else if (c->follow) {
         http_answer_eat(c->follow, in);
     }

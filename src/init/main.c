@@ -6,7 +6,7 @@
  *
  *     pinfold-init --plan DIGEST --fd N         the check-in is this descriptor
  *     pinfold-init --plan DIGEST --socket PATH  it is at this path
- *     /init                                     in a virtual machine: init/guest.c
+ *     /init                                     in a virtual machine: guest/guest.c
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include "base/str.h"
 #include "guard/guard.h"
 #include "guard/supervise.h"
-#include "init/guest.h"
+#include "guest/guest.h"
 #include "runtime/builder.h"
 #include "sys/caps.h"
 #include "sys/fd.h"

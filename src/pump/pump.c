@@ -1,6 +1,6 @@
 /*
  * Moves bytes between descriptors and the multiplexed connection to a virtual machine. Both ends run this:
- * vm_bridge.c outside, init/guest.c inside.
+ * vm_bridge.c outside, guest/guest.c inside.
  */
 #include "pump/pump.h"
 

@@ -19,7 +19,7 @@
 
 #include "base/str.h"
 #include "sys/fd.h"
-#include "sys/path.h"
+#include "sys/file.h"
 #include "sys/process.h"
 #include "sys/stat.h"
 

@@ -24,11 +24,9 @@ _Noreturn void builder_give_up(const struct builder *b, uint32_t where, int e)
     give_up(b->report, where, e);
 }
 
-/* What failed with -errno is the end. */
 static void must(const struct builder *b, uint32_t where, int e)
 {
-    if (e < 0)
-        builder_give_up(b, where, e);
+    or_give_up(b->report, where, e);
 }
 
 /* Drops everything of the caller's that could matter inside: descriptors, signal dispositions and mask, session,
@@ -60,10 +58,7 @@ int builder_forget(struct builder *b)
 static int write_file(const char *path, const char *text, size_t n)
 {
     own_fd int fd = sys_openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return fd;
-    long wrote = sys_write(fd, text, n);
-    return wrote < 0 ? (int)wrote : 0;
+    return fd < 0 ? fd : sys_write_all(fd, text, n);
 }
 
 static int write_map(const char *path, uint32_t inside, uint32_t outside)

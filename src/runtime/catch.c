@@ -37,31 +37,24 @@ enum { LO = 1 };
 static int send_request(const struct net_request *q, int protocol)
 {
     struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
-    int fd = sys_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
-    if (fd < 0)
-        return fd;
-    long r = sys_connect(fd, &kernel, sizeof kernel);
+    own_fd int fd = sys_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
+    long r = fd < 0 ? fd : sys_connect(fd, &kernel, sizeof kernel);
     if (r == 0)
         r = sys_send(fd, q->bytes, q->n, 0);
-    if (r < 0)
-        sys_close(fd);
-    return r < 0 ? (int)r : fd;
+    return r < 0 ? (int)r : sys_taken(&fd);
 }
 
 /* Sends all its messages at once and reads an acknowledgement for each that asked; the first error counts. */
 static int ask(const struct net_request *q, int protocol)
 {
     unsigned acks = q->acks;
-    int fd = send_request(q, protocol), r = 0;
-    if (fd < 0)
-        return fd;
+    own_fd int fd = send_request(q, protocol);
+    int r = fd < 0 ? fd : 0;
     while (r == 0 && acks) {
         uint8_t in[8192] __attribute__((aligned(8)));
         long n = sys_recv(fd, in, sizeof in, 0);
-        if (n < 0) {
-            r = (int)n;
-            break;
-        }
+        if (n < 0)
+            return (int)n;
         for (size_t at = 0; at + sizeof(struct nlmsghdr) <= (size_t)n && r == 0;) {
             struct nlmsghdr h;
             struct nlmsgerr e;
@@ -77,7 +70,6 @@ static int ask(const struct net_request *q, int protocol)
             at += NLMSG_ALIGN(h.nlmsg_len);
         }
     }
-    sys_close(fd);
     return r;
 }
 
@@ -145,17 +137,14 @@ int catch_routes(const uint8_t *in, size_t n)
 
 static int list_alone(void)
 {
-    int fd = send_request(&net_list_routes, NETLINK_ROUTE), r = 0;
-    if (fd < 0)
-        return fd;
-    long n = 0;
-    while (n >= 0 && r == 0) {
+    own_fd int fd = send_request(&net_list_routes, NETLINK_ROUTE);
+    int r = fd < 0 ? fd : 0;
+    while (r == 0) {
         uint8_t in[16384] __attribute__((aligned(8)));
-        n = sys_recv(fd, in, sizeof in, 0);
-        r = n <= 0 ? -EBADMSG : catch_routes(in, (size_t)n);
+        const long n = sys_recv(fd, in, sizeof in, 0);
+        r = n < 0 ? (int)n : n == 0 ? -EBADMSG : catch_routes(in, (size_t)n);
     }
-    sys_close(fd);
-    return n < 0 ? (int)n : r < 0 ? r : 0;
+    return r < 0 ? r : 0;
 }
 
 int catch_alone(void)
@@ -184,10 +173,8 @@ static int listener(int family, int type, const void *address, size_t n, int how
 {
     bool transparent = how & TRANSPARENT;
     int one = 1, zero = 0;
-    int fd = sys_socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return fd;
-    int r = sys_setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    own_fd int fd = sys_socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int r = fd < 0 ? fd : sys_setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (r == 0 && family == AF_INET6)
         r = sys_setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
     if (r == 0 && how & SHARED)
@@ -200,21 +187,15 @@ static int listener(int family, int type, const void *address, size_t n, int how
         r = sys_bind(fd, address, n);
     if (r == 0 && type == SOCK_STREAM)
         r = (int)sys_call(SYS_listen, fd, 1024, 0, 0, 0, 0);
-    if (r < 0) {
-        sys_close(fd);
-        return r;
-    }
-    return fd;
+    return r < 0 ? r : sys_taken(&fd);
 }
 
 /* Sends one socket to the egress proxy and closes it here: descriptors of the builder could be inherited. */
-static int give_listener(struct runner *r, int fd, uint32_t index, bool v6)
+static int give_listener(struct runner *r, int given, uint32_t index, bool v6)
 {
     struct egress_socket_frame f = {.index = index, .v6 = v6};
-    if (fd < 0)
-        return fd;
-    long e = sys_send_fd(r->egress, &f, sizeof f, fd, 0);
-    sys_close(fd);
+    own_fd int fd = given;
+    const long e = fd < 0 ? fd : sys_send_fd(r->egress, &f, sizeof f, fd, 0);
     return e < 0 ? (int)e : 0;
 }
 

@@ -28,6 +28,12 @@ _Noreturn void serve_main(const struct runner *r, int control, int signals, int 
 int send_frame(int control, const struct frame *f, int fd);
 /* Reports that a step or WHERE_* failed with -errno `e`, and exits. */
 _Noreturn void give_up(int control, uint32_t where, int e);
+/* What failed with -errno is the end. */
+static inline void or_give_up(int control, uint32_t where, int e)
+{
+    if (e < 0)
+        give_up(control, where, e);
+}
 /* In a box without a pid namespace: kills all that is left, and exits. */
 _Noreturn void init_leave(const struct runner *r, int status);
 /* 0, or -errno if pinfold could not be told. */

@@ -25,14 +25,17 @@ static int exec_file(const char *file, const struct job *job, struct outcome *o)
     size_t n = 0;
     while (job->argv[n])
         n++;
-    o->script_bytes = (n + 3) * sizeof(char *); /* freed by pid 1, whose memory this is */
-    const char **argv = o->script = sys_pages(o->script_bytes);
+    if (!o->script) { /* freed by pid 1, whose memory this is; one serves all names that are tried */
+        o->script_bytes = (n + 3) * sizeof(char *);
+        o->script = sys_pages(o->script_bytes);
+    }
+    const char **argv = o->script;
     if (!argv)
         return -ENOMEM;
     argv[0] = "/bin/sh";
     argv[1] = file;
     for (size_t i = 1; i <= n; i++)
-        argv[i + 1] = n ? job->argv[i] : NULL;
+        argv[i + 1] = job->argv[i];
     e = sys_execve("/bin/sh", argv, job->envp);
     return e == -ENOENT ? -ENOEXEC : e;
 }

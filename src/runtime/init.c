@@ -163,37 +163,31 @@ static bool builder_is_done(int pass)
     return n == 1;
 }
 
-static void init_must(int control, uint32_t where, int e)
-{
-    if (e < 0)
-        give_up(control, where, e);
-}
-
 _Noreturn void init_main(struct runner *r, const struct job *job, int control, int pass, bool beside)
 {
     struct init_box b = {.r = r, .job = job, .control = control, .master = -1, .slave = -1, .signals = -1, .oom = -1};
     sigset_t child;
     int proc = -1, e = sys_sigmask(SIG_SETMASK, ~0ull);
-    init_must(control, WHERE_CHILD, e);
+    or_give_up(control, WHERE_CHILD, e);
     e = steps_run(r, PHASE_INSIDE);
-    init_must(control, r->failed, e);
+    or_give_up(control, r->failed, e);
     if (!job->argv) /* later commands inherit the raised score, so it stays */
         proc = sys_openat(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     else if (r->oom_bytes)
         b.oom = sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
-    init_must(control, WHERE_PTY, job->tty ? open_own_terminal(&b) : 0);
+    or_give_up(control, WHERE_PTY, job->tty ? open_own_terminal(&b) : 0);
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     e = b.signals = sys_signalfd(&child, SFD_CLOEXEC | SFD_NONBLOCK);
     /* Otherwise orphans would go to the guard where that is a container's pid 1, and it takes each of its children for one of its own. */
     if (e >= 0 && (r->plan->tier || !(r->plan->namespaces & ~r->plan->outer & CLONE_NEWPID)))
         e = sys_prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    init_must(control, WHERE_CHILD, e);
+    or_give_up(control, WHERE_CHILD, e);
     sys_umask(job->umask); /* for the command to inherit; with the filter in place the guard would have to handle it */
     e = steps_run(r, PHASE_LOCK);
-    init_must(control, r->failed, e);
+    or_give_up(control, r->failed, e);
     if (r->command_ruleset >= 0) {
-        init_must(control, WHERE_CHILD, sys_landlock_restrict(r->command_ruleset));
+        or_give_up(control, WHERE_CHILD, sys_landlock_restrict(r->command_ruleset));
         r->scoped = r->scoping;
     }
     (void)sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* whatever the plan says, because the builder shares this memory */
@@ -204,13 +198,13 @@ _Noreturn void init_main(struct runner *r, const struct job *job, int control, i
     if (beside && !builder_is_done(pass))
         sys_exit(125); /* it has reported why */
     e = rulesets_of_trees(r);
-    init_must(control, r->failed, e);
+    or_give_up(control, r->failed, e);
     /* The guard must know what is at hidden names before a command, or the host, can move it (guard/rules/hidden.c). */
     if (reads && !builder_is_done(pass))
         sys_exit(125);
     sys_shut(pass);
     if (!job->argv)
         serve_main(r, control, b.signals, proc, job->umask);
-    init_must(control, WHERE_CHILD, start_box(&b));
+    or_give_up(control, WHERE_CHILD, start_box(&b));
     serve_box(&b);
 }

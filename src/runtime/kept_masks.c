@@ -256,7 +256,7 @@ bool kept_layers(struct runner *r, int *ret_points, int *ret_whiteouts)
         if (it->kind != MADE || (!is_points && !str_is(str_of(it->path), whiteouts)))
             continue;
         int *ret = is_points ? ret_points : ret_whiteouts;
-        *ret = sys_openat2(r->kept.dir, it->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0, CALM);
+        *ret = open_in(r->kept.dir, it->path, O_PATH);
         if (*ret < 0) {
             sys_drop(ret_points);
             sys_drop(ret_whiteouts);

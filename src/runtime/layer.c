@@ -48,11 +48,6 @@ static int next_layer(const char **text)
     return e < 0 ? e : open_place(path, O_DIRECTORY);
 }
 
-static int open_in(int dir, const char *path, int how)
-{
-    return sys_openat2(dir, path, (uint64_t)how | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0, CALM);
-}
-
 /*
  * 'dir/upper' and 'dir/work' in a mount of their own that has no place in any tree: overlayfs keeps their names from its
  * root, "/upper", and shows these in mountinfo. So the box does not learn where they are on the host. The mount lasts as long
@@ -100,13 +95,14 @@ static int hide_upper(const char *paths)
  * where nobody else can get in it is done after the box has ended. Then nothing else keeps the next box of this layer from mounting it, which
  * would fail if a directory of the new mark went at this moment: both lock the work directory.
  */
-static const char *const marks[] = {"work/incompat/volatile/dirty", "work/incompat/volatile", "work/incompat"};
-
-static int remove_marks(int work)
+static int remove_mark(int work, bool aside)
 {
+    static const char names[][2][32] = {{"work/incompat/volatile/dirty", "old/incompat/volatile/dirty"},
+                                        {"work/incompat/volatile", "old/incompat/volatile"},
+                                        {"work/incompat", "old/incompat"}};
     int e = 0;
     for (int i = 0; i < 3 && (e == 0 || e == -ENOENT); i++)
-        e = sys_unlinkat(work, marks[i], i ? AT_REMOVEDIR : 0);
+        e = sys_unlinkat(work, names[i][aside], i ? AT_REMOVEDIR : 0);
     return e == -ENOENT ? 0 : e;
 }
 
@@ -114,23 +110,19 @@ static int remove_marks(int work)
    read: a search or a backup of the home does not fail at it. */
 static void put_by(int work)
 {
-    static const char *const old[] = {"old/incompat/volatile/dirty", "old/incompat/volatile", "old/incompat"};
     (void)sys_unlinkat(work, "old", AT_REMOVEDIR);
     int e = sys_renameat2(work, "work", work, "old", RENAME_NOREPLACE);
     e = e == -EEXIST ? sys_renameat2(work, "work", work, "old", RENAME_EXCHANGE) : e; /* marks are left in it */
-    if (e < 0)
-        (void)remove_marks(work);
-    for (int i = 0; i < 3 && e == 0; i++)
-        (void)sys_unlinkat(work, old[i], i ? AT_REMOVEDIR : 0);
+    (void)remove_mark(work, e == 0);
     (void)sys_fchmodat(work, e == 0 ? "old" : "work", 0700);
 }
 
 static int forget_volatile(int work)
 {
-    int e = sys_unlinkat(work, marks[2], AT_REMOVEDIR); /* mostly there is none */
+    int e = sys_unlinkat(work, "work/incompat", AT_REMOVEDIR); /* mostly there is none */
     if (e != -ENOTEMPTY && e != -EEXIST)
         return e == -ENOENT ? 0 : e;
-    return remove_marks(work);
+    return remove_mark(work, false);
 }
 
 static int lock_work(struct runner *r, int work)
@@ -193,10 +185,7 @@ static int overlay_new(struct runner *r, const struct overlaid *o, unsigned attr
         e = sys_fsconfig(fs, SYS_FS_FLAG, "volatile", NULL, 0);
     if (e == 0)
         e = name_layers(fs, o->lower, o->n, o->upper, o->work);
-    if (e == 0)
-        e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
-    if (e == 0)
-        e = sys_fsmount(fs, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | attributes);
+    e = mount_new(fs, e, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | attributes);
     if (e >= 0)
         fresh_or_done(r, &fs, false);
     else

@@ -26,10 +26,7 @@ static int tmpfs_new(struct runner *r, unsigned mode, uint32_t size_kib, unsigne
         put_text(put_number(size, size_kib), "k");
         e = sys_fsconfig(fs, SYS_FS_STRING, "size", size, 0);
     }
-    if (e == 0)
-        e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
-    if (e == 0)
-        e = sys_fsmount(fs, attributes);
+    e = mount_new(fs, e, attributes);
     done_with(r, &fs);
     return e;
 }
@@ -38,11 +35,9 @@ int own_begin(struct runner *r)
 {
     if (r->own >= 0)
         return 0;
-    int fd = tmpfs_new(r, 0755, 0, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV);
-    if (fd < 0)
-        return fd;
-    r->own = fd;
-    return 0;
+    const int fd = tmpfs_new(r, 0755, 0, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV);
+    r->own = fd < 0 ? -1 : fd;
+    return fd < 0 ? fd : 0;
 }
 
 void own_name(struct runner *r, char name[OWN_NAME])
@@ -130,25 +125,21 @@ int deny_place(struct runner *r, int *place, bool dir)
 
 int own_park(struct runner *r)
 {
-    const struct step *s = plan_steps(r->plan);
-    const struct sys_mount_attr attr = {.set = SYS_MOUNT_RDONLY};
-    uint32_t i = r->plan->n_steps;
+    const struct step *s = plan_nth(r->plan, STEP_PROC, 0);
     if (r->own < 0)
         return 0;
-    while (i-- > 0 && s[i].kind != STEP_PROC)
-        ;
-    if (i == UINT32_MAX) { /* nowhere to park it: detach it */
+    if (!s) { /* nowhere to park it: detach it */
         int e = r->own_visible ? sys_fchdir(r->own) : 0;
         if (e == 0 && r->own_visible)
             e = sys_umount(".", SYS_UMOUNT_DETACH);
         return e < 0 ? e : sys_chdir("/");
     }
-    own_fd int place = open_place(step_text(r, s[i].a), O_DIRECTORY);
+    own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
     if (place < 0)
         return place;
     int e = own_denied(r); /* /proc needs it later */
     if (e == 0)
-        e = sys_mount_setattr(r->own, "", SYS_AT_EMPTY_PATH, &attr);
+        e = own_seal(r);
     return e < 0 ? e : attach(r->own, place);
 }
 

@@ -12,6 +12,11 @@ static inline int open_place(const char *path, int flags)
 {
     return sys_openat2(AT_FDCWD, path, (uint64_t)(O_PATH | O_CLOEXEC | flags), 0, CALM);
 }
+/* A directory below another, likewise; `how`: O_PATH or O_RDONLY. */
+static inline int open_in(int dir, const char *path, int how)
+{
+    return sys_openat2(dir, path, (uint64_t)how | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0, CALM);
+}
 /*
  * The steps open some fifty descriptors for a moment each, and next to each other: so they are closed by ranges, a few calls
  * instead of fifty. done_with() takes one over, which is then closed at some time before its process executes or reads anything.
@@ -25,6 +30,13 @@ int close_others(int *keep, int n);
 enum { NAME_BYTES = 256 };
 /* Cuts the first component off *path into `name`; false if there is none or it is not a plain name (layer.c). */
 bool component(const char **path, char name[NAME_BYTES]);
+/* Makes the file system of the context `fs` and a detached mount of it, or passes `e`, which is less than 0, on. */
+static inline int mount_new(int fs, int e, unsigned attributes)
+{
+    if (e == 0)
+        e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
+    return e < 0 ? e : sys_fsmount(fs, attributes);
+}
 /* Attaches the detached mount `tree` on `place`. */
 static inline int attach(int tree, int place)
 {

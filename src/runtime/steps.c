@@ -203,16 +203,10 @@ static int step_attach(struct runner *r, const struct step *s)
 
 static int step_overlay(struct runner *r, const struct step *s)
 {
-    const struct step *all = plan_steps(r->plan);
-    uint32_t slot = r->n_slots;
-    for (uint32_t i = r->plan->n_steps; i-- > 0 && slot;) {
-        if (all[i].kind == STEP_OVERLAY) {
-            slot--;
-            if (all + i == s)
-                break;
-        }
-    }
-    if (slot == r->n_slots || r->slots[slot] < 0)
+    uint32_t slot = r->n_slots; /* prepare_overlays() */
+    for (const struct step *o = plan_steps(r->plan) + r->plan->n_steps; o-- > s;)
+        slot -= o->kind == STEP_OVERLAY;
+    if (r->slots[slot] < 0)
         return s->flags & STEP_OPTIONAL ? 0 : -EBADMSG;
     own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
     return place < 0 ? place : attach_last(r, &r->slots[slot], &place);
@@ -247,9 +241,7 @@ static int step_file(struct runner *r, const struct step *s)
     if (parent < 0)
         return parent;
     own_fd int fd = sys_openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, s->mode);
-    if (fd < 0)
-        return fd;
-    return sys_write_all(fd, content, __builtin_strlen(content));
+    return fd < 0 ? fd : sys_write_all(fd, content, __builtin_strlen(content));
 }
 
 static int step_symlink(struct runner *r, const struct step *s)
@@ -303,16 +295,10 @@ static int fresh(struct runner *r, const struct step *s, const char *type, const
     if (place < 0)
         return place;
     own_fd int fs = sys_fsopen(type);
-    if (fs < 0)
-        return fs;
-    int e = 0;
+    int e = fs < 0 ? fs : 0;
     for (; e == 0 && *options; options += 2)
         e = sys_fsconfig(fs, SYS_FS_STRING, options[0], options[1], 0);
-    if (e == 0)
-        e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
-    if (e < 0)
-        return e;
-    own_fd int tree = sys_fsmount(fs, attributes | (unsigned)mount_attributes(s->flags));
+    own_fd int tree = mount_new(fs, e, attributes | (unsigned)mount_attributes(s->flags));
     done_with(r, &fs);
     return attach_last(r, &tree, &place);
 }
@@ -638,15 +624,11 @@ int steps_build_rest(struct runner *r)
 
 int steps_catch(struct runner *r)
 {
-    const struct step *s = plan_steps(r->plan);
+    const struct step *s = plan_nth(r->plan, STEP_CATCH, 0);
     r->late_net = false;
-    for (uint32_t i = 0; i < r->plan->n_steps; i++) {
-        if (s[i].kind != STEP_CATCH)
-            continue;
-        r->failed = i;
-        return step_catch(r, s + i);
-    }
-    return 0;
+    if (s)
+        r->failed = (uint32_t)(s - plan_steps(r->plan));
+    return s ? step_catch(r, s) : 0;
 }
 
 /* The hard limit cannot be raised without privilege: then use as much as there is. */

@@ -50,17 +50,10 @@ static int mkdir_like(const struct runner *r, int at, const char *name, int like
     return sys_mkdirat(at, name, *ret_mode);
 }
 
-static int open_below(int dir, const char *name)
-{
-    return sys_openat2(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0, CALM);
-}
-
 static int make_text(int dir, const char *name, const char *text)
 {
     own_fd int fd = sys_openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (fd < 0)
-        return fd;
-    return sys_write_all(fd, text, str_of(text).n);
+    return fd < 0 ? fd : sys_write_all(fd, text, str_of(text).n);
 }
 
 /* overlayfs.rst: a whiteout is a character device 0/0; creating one needs no capability. All whiteouts of a box are
@@ -114,7 +107,7 @@ static void layer_leave(struct veil_layer *l)
 static int layer_descend(struct runner *r, struct veil_layer *l, const char *path, size_t n, const char *name,
                          unsigned stub)
 {
-    int below = l->below < 0 ? -ENOENT : open_below(l->below, name), e = 0;
+    int below = l->below < 0 ? -ENOENT : open_in(l->below, name, O_PATH), e = 0;
     unsigned mode = 0755;
     if (below < 0)
         kept_missed(r, path, n, UNREADABLE(below));
@@ -131,7 +124,7 @@ static int layer_descend(struct runner *r, struct veil_layer *l, const char *pat
     e = below < 0 ? sys_mkdirat(l->at, name, mode) : mkdir_like(r, l->at, name, below, &mode);
     if (below >= 0)
         kept_saw(r, path, n, mode);
-    int at = e < 0 && e != -EEXIST ? e : open_below(l->at, name);
+    int at = e < 0 && e != -EEXIST ? e : open_in(l->at, name, O_PATH);
     if (l->below != l->lower)
         sys_shut(l->below);
     l->below = below < 0 ? -1 : below;
@@ -199,7 +192,7 @@ static int layer_new(struct runner *r, const struct step *s, int lower, bool whi
             kept_saw(r, "", 0, mode);
             kept_layer(r, whiteouts, r->n_own - 1);
             if (e == 0)
-                e = l.at = l.top = open_below(r->own, name);
+                e = l.at = l.top = open_in(r->own, name, O_PATH);
             if (e < 0)
                 break;
         }
@@ -222,11 +215,7 @@ static int overlay_lower(struct runner *r, const int *layers, int n, unsigned at
     own_fd int fs = sys_fsopen("overlay");
     if (fs < 0)
         return fs;
-    int e = name_layers(fs, layers, n, -1, -1);
-    if (e == 0)
-        e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
-    if (e == 0)
-        e = sys_fsmount(fs, attributes);
+    const int e = mount_new(fs, name_layers(fs, layers, n, -1, -1), attributes);
     if (e >= 0)
         fresh_or_done(r, &fs, true);
     else
@@ -449,7 +438,7 @@ static int cover_descend(struct runner *r, const struct step *s, struct cover_at
         done_with(r, &below);
         return e;
     }
-    int next = open_below(c->to, name);
+    int next = open_in(c->to, name, O_PATH);
     if (c->from != c->top->from)
         done_with(r, &c->from);
     c->from = below;
@@ -482,7 +471,7 @@ static int cover_stub(struct runner *r, const struct step *s, const char *path, 
         while (rest < path + n) {
             if (!component(&rest, name))
                 return -EINVAL;
-            int below = c->from < 0 ? -ENOENT : open_below(c->from, name);
+            int below = c->from < 0 ? -ENOENT : open_in(c->from, name, O_PATH);
             if (below < 0 && !NOT_THERE(below) && !UNREADABLE(below))
                 return below;
             if (below < 0 && (stub == STUB_ABSENT || UNREADABLE(below))) {

@@ -2,6 +2,7 @@
  * Collects the paths that a plan will look up, and examines each once. What is found here may change before the box is
  * built: the builder opens each real path without following links and fails if something has changed.
  */
+#include "survey/path.h"
 #include "survey/walk.h"
 
 #include <errno.h>
@@ -11,7 +12,6 @@
 
 #include "match/path.h"
 #include "sys/file.h"
-#include "sys/path.h"
 
 int survey_ask(struct surveyor *s, struct asked_list *a, const char *path, bool host)
 {

@@ -19,11 +19,11 @@ static const char clone_parts[N_PARTS][20] = {"pinfold",       "scripts",       
                                               "profiles",      "docs",          "meson.build", "meson_options.txt",
                                               "build-library", "meson.options", "subprojects"};
 
-const char *clone_of(struct arena *mem, const char *own)
+bool helper_is_in_clone(struct arena *mem, const char *own)
 {
     const char *build = path_dir(mem, own), *top = build ? path_dir(mem, build) : NULL;
     const char *script = top && strcmp(path_name(build), "build") == 0 ? path_join(mem, top, "scripts/build.sh") : NULL;
-    return script && access(script, F_OK) == 0 ? top : NULL;
+    return script && access(script, F_OK) == 0;
 }
 
 static bool is_written(const struct facts *f, const char *asked, const char *top)

@@ -16,5 +16,5 @@ void helper_places(struct arena *mem, const char *own, const char *name, const c
  * clone that ./pinfold builds, all of build/: what it has for the compiler is run, too.
  */
 void helper_guarded(struct arena *mem, const char *own, bool is_clone, const char *ret[N_HELPERS]);
-/* clone.c: the clone of pinfold in whose build/ the program lies, or NULL: it is installed, or was copied. */
-const char *clone_of(struct arena *mem, const char *own);
+/* clone.c: whether the program lies in build/ of a clone of pinfold; otherwise it is installed, or was copied. */
+bool helper_is_in_clone(struct arena *mem, const char *own);

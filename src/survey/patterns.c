@@ -2,6 +2,7 @@
  * What patterns match on the host: the names of one directory (`hide: /etc/ssh/ssh_host_*_key`), or of a whole tree
  * (`expand: start`), within bounds that are said when they are met.
  */
+#include "survey/path.h"
 #include "survey/walk.h"
 
 #include <dirent.h>
@@ -14,7 +15,6 @@
 
 #include "match/glob.h"
 #include "match/path.h"
-#include "sys/path.h"
 
 #define MAX_EXPANDED      1000000 /* names examined by `expand: start` */
 #define MAX_EXPAND_LEVELS 128

@@ -3,6 +3,7 @@
  * other names of pinfold's own (aliases.c), the clone it was built in (clone.c), what guarded names lead to (targets.c), patterns (patterns.c), and for the
  * Landlock tier directories (directories.c). walk.h has the nodes that they share.
  */
+#include "survey/path.h"
 #include "survey/survey.h"
 #include "survey/helper.h"
 #include "survey/runtime_dir.h"
@@ -19,7 +20,6 @@
 #include "base/fd.h"
 #include "match/path.h"
 #include "sys/file.h"
-#include "sys/path.h"
 #include "sys/process.h"
 
 /* The variable of the base directory specification, or `below` the home directory if it is unset or invalid. */
@@ -80,7 +80,7 @@ static int survey_own(struct surveyor *s, struct facts *f)
             f->program = arena_str(s->mem, (struct str){s->text, (size_t)n});
     }
     if (!f->helpers[0] && f->program) {
-        f->is_clone = clone_of(s->mem, f->program) != NULL;
+        f->is_clone = helper_is_in_clone(s->mem, f->program);
         helper_guarded(s->mem, f->program, f->is_clone, f->helpers);
     }
     return arena_failed(s->mem) ? -ENOMEM : 0;

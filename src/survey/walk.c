@@ -5,6 +5,7 @@
  * them do not exist (listing.h).
  */
 #include "base/hash.h"
+#include "survey/path.h"
 #include "survey/walk.h"
 #include "survey/listing.h"
 #include "survey/written.h"
@@ -16,7 +17,6 @@
 
 #include "match/path.h"
 #include "sys/file.h"
-#include "sys/path.h"
 
 #define ASKED_OFTEN  24 /* names in one directory: to list 180 entries takes as long as to look for some 50 names */
 #define ASKED_OF_FEW 8  /* names in one of a block at most, which has some hundred entries if it is full */

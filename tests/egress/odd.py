@@ -60,6 +60,14 @@ def socks():
         yield "4-" + name, data, SOCKS4
 
 
+def longest():
+    """The refusal of the longest name is whole, and nothing comes behind it."""
+    name = ".".join(c * n for c, n in (("a", 63), ("b", 63), ("c", 63), ("d", 61)))
+    for how, data, port in (("connect", f"CONNECT {name}:443 HTTP/1.1\r\nHost: {name}:443\r\n\r\n", 443), ("get", f"GET http://{name}/ HTTP/1.1\r\nHost: {name}\r\n\r\n", 80)):
+        said = f"{name}:{port} is not allowed"
+        yield how, data.encode(), rf"\AHTTP/1\.1 403 .*X-Pinfold: {said}\r\nContent-Length: {len(said) + 10}\r\n\r\npinfold: {said}\n\Z".encode()
+
+
 def query(name, kind=1, code=b"\1\0", questions=1, group=1, raw=None, more=b""):
     raw = raw or b"".join(bytes([len(part)]) + part for part in name.split(b".") if part) + b"\0"
     return b"\x12\x34" + code + struct.pack(">HHHH", questions, 0, 0, 0) + raw + struct.pack(">HH", kind, group) + more
@@ -80,6 +88,7 @@ def questions():
 def run(t):
     rows = [("proxy", "head/" + name, data, BAD) for name, data in heads()]
     rows += [("proxy", "address/" + name, data, NO) for name, data in addresses()]
+    rows += [("proxy", "longest/" + name, data, like) for name, data, like in longest()]
     rows += [("proxy", "socks/" + name, data, like) for name, data, like in socks()]
     rows += [(kind, "dns/" + name, data, like) for kind, name, data, like in questions()]
     rows += [("proxy", "afterwards/proxy", GOOD, rb"\AHTTP/1\.1 200 .*hello\n\Z"), ("udp", "afterwards/resolver", query(b"ok.test"), rb"\A\x12\x34\x81\x80\x00\x01\x00\x01.*\xc6\x12..\Z")]

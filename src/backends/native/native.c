@@ -21,11 +21,11 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "backends/native/native.h"
 #include "backends/native/net_kept.h"
 #include "backends/probe.h"
+#include "backends/score.h"
 #include "guard/guard.h"
 #include "guard/supervise.h"
 #include "runtime/builder.h"
@@ -187,41 +187,6 @@ static void birth_free(struct birth *b)
         sys_unmap(b, b->bytes);
 }
 
-/*
- * A process that shares its memory writes to oom_score_adj for all that do, and the kernel looks for them among all
- * processes of the machine: with some thousands that takes as long as half a start. So this process raises its own score
- * (builder_raise_score()) before it shares for the first time. Builder and pid 1 inherit it, and it stays, also between
- * boxes, until the score is needed as it was.
- */
-static struct {
-    char text[sizeof(((struct runner *)NULL)->oom_text)];
-    uint8_t bytes; /* 0: it is as it was */
-} score_before;
-
-static void score_raise(struct birth *b)
-{
-    struct runner *r = &b->builder.runner;
-    char now[sizeof score_before.text];
-    own_fd int fd = score_before.bytes ? sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC, 0) : -1;
-    long n = fd < 0 ? fd : sys_read(fd, now, sizeof now);
-    /* Pid 1 of the last box may have put it back, for all. */
-    if (n > 0 && (n != score_before.bytes || memcmp(now, score_before.text, (size_t)n) != 0)) {
-        memcpy(r->oom_text, score_before.text, sizeof r->oom_text);
-        r->oom_bytes = score_before.bytes;
-        return;
-    }
-    builder_raise_score(&b->builder);
-    memcpy(score_before.text, r->oom_text, sizeof score_before.text);
-    score_before.bytes = r->oom_bytes;
-}
-
-static void score_back(void)
-{
-    own_fd int fd = score_before.bytes ? sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0) : -1;
-    if (fd >= 0 && sys_write(fd, score_before.text, score_before.bytes) > 0)
-        score_before.bytes = 0;
-}
-
 /* Nothing of the box is left, so others may examine this process again: it may become a session's daemon. */
 static void stop_sharing(void)
 {
@@ -283,7 +248,7 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
     if (!b->shared) {
         score_back();
     } else {
-        score_raise(b);
+        score_raise(&b->builder);
         b->builder.runner.n_spare = 0; /* it is ours */
         b->builder.job.envp = env_copy((const char *const *)ask->plan->env, (char *)(b + 1) + slots);
     }
@@ -379,36 +344,6 @@ static int native_start(const struct start_request *ask, struct started *ret, st
     *ret = (struct started){
         .pid = r, .pidfd = pidfd, .control = control[0], .builder = builder[0], .memory = shared ? b : NULL};
     return 0;
-}
-
-/* Descriptors of the present children of process `pid`, readable when they have ended. */
-static unsigned children(int pid, struct pollfd *ret, unsigned most)
-{
-    char path[64], text[512], *at = text, *end;
-    unsigned n = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
-    (void)sys_read_text(AT_FDCWD, path, text, sizeof text);
-    for (long child; n < most && (child = strtol(at, &end, 10)) > 0; at = end) {
-        ret[n] = (struct pollfd){.fd = sys_pidfd_open((int)child, 0), .events = POLLIN};
-        n += ret[n].fd >= 0;
-    }
-    return n;
-}
-
-void engine_kill(const struct started *s)
-{
-    enum { MOST = 16, TRIES = 100 /* of 100 ms for all, on a machine that has no time for them */ };
-    static const struct timespec moment = {0, 100000000};
-    struct pollfd ends[MOST];
-    if (s->pidfd < 0)
-        return;
-    unsigned n = children(s->pid, ends, MOST);
-    (void)sys_pidfd_kill(s->pidfd, SIGKILL);
-    for (unsigned i = 0, tries = 0; i < n; i++) {
-        for (; tries < TRIES && sys_poll(&ends[i], 1, &moment) != 1; tries++)
-            ;
-        (void)sys_shut(ends[i].fd);
-    }
 }
 
 /*

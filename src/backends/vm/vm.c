@@ -1,7 +1,7 @@
 /*
  * The vm engine: qemu's microvm in a box of the native engine. The plan is native's: the box around qemu, whose
  * descriptors qemu uses, decides what of the host may be read, written and reached. In the machine pinfold-init runs
- * the rest of the plan (init/guest.c): private trees, users, limits, the filter. The bridge connects the two.
+ * the rest of the plan (guest/guest.c): private trees, users, limits, the filter. The bridge connects the two.
  *
  *     pinfold ── bridge ──(serial line)── qemu, in a box ══ pinfold-init, pid 1 of the box, commands
  *        └───────── builder and guard of the box around qemu

@@ -77,8 +77,7 @@ void request_end(struct conn *c)
 {
     source_close(&c->server);
     pending_free(&c->to_server);
-    free(c->answer);
-    c->answer = NULL;
+    let_go(c->answer);
     c->server_eof = c->server_shut = c->parent_fetches = false;
     c->asked = false; /* the next request may be for another host */
     c->at_addr = c->n_addrs = 0;

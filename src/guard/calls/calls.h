@@ -6,7 +6,10 @@
 bool rules_told_at(const struct guard *g, int flags);
 long rules_tell(struct guard *g, int flags);
 
-/* name.c: -EEXIST for a refusal (`no`) of a name that exists, as `mkdir -p` and O_EXCL expect */
+/* name.c: finds a place with the name lock held, which is taken exclusively (`alone`) if the place matters to repositories; the lock is
+   free if it could not be had. */
+int place_find_alone(struct guard *g, int dir, const char *text, struct place *ret, bool alone);
+/* -EEXIST for a refusal (`no`) of a name that exists, as `mkdir -p` and O_EXCL expect */
 int refused_or_there(const struct place *p, int no);
 /* verdict_make(), or verdict_link() of `linked`, told of only where the name is free: an existing file that is opened is judged, and
  * told of, as such. */
@@ -84,7 +87,18 @@ long monitor_look(struct guard *g);
 void monitor_result(struct guard *g, long result);
 void monitor_end(struct guard *g); /* tells how often what was told has happened */
 
-/* quiet.c: whether a call that continues (monitor_only()) has nothing to be told of. */
+/* quiet.c: the call, if it is one of those that continue and name a path: its arguments (`dir` -1: it has none), and what it wants of the object. */
+struct looked_call {
+    int nr;
+    signed char dir, path;
+    uint8_t want, action; /* of faccessat2(2); enum denial_action */
+};
+const struct looked_call *looked_call(const struct guard *g);
+static inline int looked_dir(const struct guard *g, const struct looked_call *c)
+{
+    return c->dir < 0 ? AT_FDCWD : (int)g->n.data.args[(unsigned)c->dir];
+}
+/* Whether a call that continues (monitor_only()) has nothing to be told of. */
 bool quiet_call(struct guard *g);
 /* What the call names, nothing, was found to be at `path`; `clear` as plan_masks() has said. */
 void quiet_keep(struct guard *g, int dir, const char *text, const char *path, bool clear);

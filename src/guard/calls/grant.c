@@ -25,8 +25,7 @@ static void grant_fill(struct guard *g, const struct object *o, int flags, struc
 {
     *r = (struct grant_request){.pid = pid_inside(g), .flags = flags & GRANT_FLAGS};
     memcpy(r->path, o->path, o->n);
-    auto_fd int fd = sys_openat(g->who->proc, "comm", O_RDONLY | O_CLOEXEC, 0);
-    long n = fd < 0 ? fd : sys_read(fd, r->command, sizeof r->command - 1);
+    const long n = sys_read_text(g->who->proc, "comm", r->command, sizeof r->command);
     r->command[n > 0 ? n - 1 : 0] = 0; /* without its newline */
 }
 

@@ -61,22 +61,10 @@ static bool only_reads(const struct guard *g, uint64_t flags)
 
 bool monitor_only(const struct guard *g)
 {
-    switch (g->n.data.nr) {
-    case SYS_openat:
-        return only_reads(g, g->n.data.args[2]);
-#ifdef SYS_open
-    case SYS_open:
-        return only_reads(g, g->n.data.args[1]);
-#endif
-    case SYS_execve: /* these three only if it is monitored */
-    case SYS_execveat:
-    case SYS_chdir:
-    case SYS_kill:
-    case SYS_socket:
-        return true;
-    default:
-        return told_call(g) != NULL;
-    }
+    const struct looked_call *c = looked_call(g);
+    if (c && c->want == R_OK) /* an open, whose flags follow its path; the others only if it is monitored */
+        return only_reads(g, g->n.data.args[c->path + 1]);
+    return c || g->n.data.nr == SYS_kill || g->n.data.nr == SYS_socket || told_call(g);
 }
 
 /* Calls with a path, or a descriptor, that the guard performs: the arguments (-1: it has none). */
@@ -407,7 +395,7 @@ static long socket_refuse(struct guard *g)
 long monitor_look(struct guard *g)
 {
     const struct told_call *told = told_call(g);
-    const __u64 *a = g->n.data.args;
+    const struct looked_call *c = looked_call(g);
     const bool known = g->who && g->who->tid == (pid_t)g->n.pid && target_valid(g) == 0;
     if (g->n.data.nr == SYS_socket)
         return socket_refuse(g);
@@ -417,30 +405,12 @@ long monitor_look(struct guard *g)
     }
     if (!known)
         return CONTINUE;
-    switch (g->n.data.nr) {
-    case SYS_openat:
-        open_look(g, DENIAL_READ, (int)a[0], a[1], R_OK);
-        break;
-#ifdef SYS_open
-    case SYS_open:
-        open_look(g, DENIAL_READ, AT_FDCWD, a[0], R_OK);
-        break;
-#endif
-    case SYS_chdir:
-        open_look(g, DENIAL_READ, AT_FDCWD, a[0], X_OK);
-        break;
-    case SYS_execve:
-        open_look(g, DENIAL_EXEC, AT_FDCWD, a[0], X_OK);
-        break;
-    case SYS_execveat:
-        open_look(g, DENIAL_EXEC, (int)a[0], a[1], X_OK);
-        break;
-    case SYS_kill:
-        kill_look(g, (pid_t)a[0]);
-        break;
-    default: /* told_call() or no row of the monitor's */
+    if (!c && g->n.data.nr != SYS_kill) /* told_call() or no row of the monitor's */
         return -ENOSYS;
-    }
+    if (c)
+        open_look(g, (enum denial_action)c->action, looked_dir(g, c), g->n.data.args[(unsigned)c->path], c->want);
+    else
+        kill_look(g, (pid_t)g->n.data.args[0]);
     return CONTINUE;
 }
 
@@ -509,7 +479,7 @@ static void path_result(struct guard *g, const struct performed *p, int no)
     const int dir = p->dir < 0 ? AT_FDCWD : (int)a[(unsigned)p->dir];
     int base;
     if (p->path < 0) {
-        if (no == EACCES || no == EPERM || no == EROFS || (no == EINVAL && p->action == DENIAL_OWNER))
+        if (is_refusal((enum denial_action)p->action, no))
             fd_result(g, (enum denial_action)p->action, no, dir);
         return;
     }
@@ -553,17 +523,13 @@ void monitor_result(struct guard *g, long r)
     }
     if (nr == SYS_clone || nr == SYS_unshare)
         monitor_tell(g, DENIAL_NAMESPACE, no, "a new namespace", sizeof "a new namespace" - 1);
-    const uint64_t flags = nr == SYS_openat ? g->n.data.args[2] : g->n.data.args[1];
+    const struct looked_call *c = looked_call(g);
+    const bool reads = c && c->want == R_OK && !(g->n.data.args[c->path + 1] & NOTIFIED_O_CHANGE);
     for (size_t i = 0; i < sizeof performed / sizeof *performed; i++) {
         struct performed p = performed[i];
         if (p.nr != nr)
             continue;
-#ifdef SYS_open
-        const bool opens = nr == SYS_open || nr == SYS_openat;
-#else
-        const bool opens = nr == SYS_openat;
-#endif
-        if (opens && !(flags & NOTIFIED_O_CHANGE))
+        if (reads)
             p.action = DENIAL_READ;
         path_result(g, &p, no);
     }

@@ -238,7 +238,7 @@ long mount_call(struct guard *g, uint64_t source, uint64_t target, uint64_t type
         object_drop(&g->object);
     }
     spaces_drop(&m);
-    return no == GONE_ON ? ANSWERED : no;
+    return no;
 }
 
 long fsopen_call(struct guard *g, uint64_t type, unsigned flags)
@@ -261,5 +261,5 @@ long fsopen_call(struct guard *g, uint64_t type, unsigned flags)
             no = descriptor_install(g, fd, flags & 1 ? O_CLOEXEC : 0);
     }
     spaces_drop(&m);
-    return no == GONE_ON ? ANSWERED : no;
+    return no;
 }

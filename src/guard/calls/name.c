@@ -14,6 +14,17 @@ static void place_unlock(struct guard *g, struct place *p)
     place_drop(p);
 }
 
+int place_find_alone(struct guard *g, int dir, const char *text, struct place *ret, bool alone)
+{
+    int no = place_find(g, dir, text, ret);
+    if (no < 0 || !alone || !rules_exclusive(&g->rules, place_path(ret)))
+        return no;
+    place_drop(ret);
+    names_unlock(g);
+    no = names_lock(g, true);
+    return no < 0 ? no : place_find(g, dir, text, ret);
+}
+
 /* Finds g->from, the place `path` of the caller, takes the lock (exclusively if it matters to repositories), and locks other boxes out of
    what a verdict about the place depends on. */
 static int place_locked(struct guard *g, int dir, uint64_t path, enum denial_action action)
@@ -25,14 +36,7 @@ static int place_locked(struct guard *g, int dir, uint64_t path, enum denial_act
         no = names_lock(g, false);
     if (no < 0)
         return no;
-    no = place_find(g, dir, text, ret);
-    if (no == 0 && rules_exclusive(&g->rules, place_path(ret))) {
-        place_drop(ret);
-        names_unlock(g);
-        no = names_lock(g, true);
-        if (no == 0)
-            no = place_find(g, dir, text, ret);
-    }
+    no = place_find_alone(g, dir, text, ret, true);
     if (no < 0 && g->names_held)
         names_unlock(g);
     if (no < 0)
@@ -296,7 +300,7 @@ long rename_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint6
     while ((no = rename_once(g, from_dir, to_dir, flags)) == MOVES_ASK && (no = branches_ask(g)) == 0)
         ;
     branches_done(g);
-    return no == GONE_ON ? ANSWERED : no;
+    return no;
 }
 
 /* Finds the source of a hard link. AT_EMPTY_PATH: a descriptor of the caller. */

@@ -93,7 +93,7 @@ static long open_granted(struct guard *g, struct object *o, int flags)
     if (no != GONE_ON && fd < 0)
         no = verdict_outside(g, DENIAL_WRITE, o->fd, object_path(o));
     object_drop(o);
-    return no == GONE_ON ? ANSWERED : fd < 0 ? no : give(g, &fd, flags, NULL);
+    return fd < 0 ? no : give(g, &fd, flags, NULL);
 }
 
 /*
@@ -327,14 +327,7 @@ static long open_once(struct guard *g, int dir, int flags, unsigned mode, bool a
     int no = names_lock(g, alone);
     if (no < 0)
         return no;
-    no = place_find(g, dir, g->text[0], p);
-    if (no == 0 && !alone && (flags & O_CREAT) && rules_exclusive(&g->rules, place_path(p))) {
-        place_drop(p);
-        names_unlock(g);
-        no = names_lock(g, true);
-        if (no == 0)
-            no = place_find(g, dir, g->text[0], p);
-    }
+    no = place_find_alone(g, dir, g->text[0], p, !alone && flags & O_CREAT);
     long r = no;
     if (no == 0) {
         do

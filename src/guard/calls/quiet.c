@@ -165,8 +165,7 @@ static bool quiet_path(struct guard *g, int dir, uint64_t path, int want, bool e
     int n = target_string(g, path, g->text[0]);
     if (n <= 0 && g->who == &g->passing && target_find(g) == 0) /* process_vm_readv(2) may be refused */
         n = target_string(g, path, g->text[0]);
-    if (n <=
-        0) /* nothing, or what nobody may read: so pid 1's own command before its execve, whose memory is pid 1's */
+    if (n <= 0) /* or what nobody may read: so pid 1's own command before its execve, whose memory is pid 1's */
         return true;
     if (strncmp(text, "/proc/", 6) == 0) { /* the box's own, and says "self" of its caller */
         if (proc_leaves(text))
@@ -185,27 +184,28 @@ static bool quiet_path(struct guard *g, int dir, uint64_t path, int want, bool e
     return quiet;
 }
 
+const struct looked_call *looked_call(const struct guard *g)
+{
+    static const struct looked_call all[] = {
+        {SYS_openat, 0, 1, R_OK, DENIAL_READ},
+#ifdef SYS_open
+        {SYS_open, -1, 0, R_OK, DENIAL_READ},
+#endif
+        {SYS_chdir, -1, 0, X_OK, DENIAL_READ},   {SYS_execve, -1, 0, X_OK, DENIAL_EXEC},
+        {SYS_execveat, 0, 1, X_OK, DENIAL_EXEC},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].nr == g->n.data.nr)
+            return &all[i];
+    return NULL;
+}
+
 bool quiet_call(struct guard *g)
 {
-    const __u64 *a = g->n.data.args;
-    if (g->plan->tier) /* Landlock judges opens alone */
+    const struct looked_call *c = looked_call(g);
+    if (!c || g->plan->tier) /* Landlock judges opens alone */
         return false;
     if (!g->seed)
         g->seed = g->n.id | 1; /* the kernel begins to count anywhere */
-    switch (g->n.data.nr) {
-    case SYS_openat:
-        return quiet_path(g, (int)a[0], a[1], R_OK, false);
-#ifdef SYS_open
-    case SYS_open:
-        return quiet_path(g, AT_FDCWD, a[0], R_OK, false);
-#endif
-    case SYS_chdir:
-        return quiet_path(g, AT_FDCWD, a[0], X_OK, false);
-    case SYS_execve:
-        return quiet_path(g, AT_FDCWD, a[0], X_OK, true);
-    case SYS_execveat:
-        return quiet_path(g, (int)a[0], a[1], X_OK, true);
-    default:
-        return false;
-    }
+    return quiet_path(g, looked_dir(g, c), g->n.data.args[(unsigned)c->path], c->want, c->action == DENIAL_EXEC);
 }

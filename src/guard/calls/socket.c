@@ -388,11 +388,6 @@ static int connect_path(struct guard *g, int fd, const struct address *a)
     return no;
 }
 
-static long connect_done(long r)
-{
-    return r == GONE_ON ? ANSWERED : r;
-}
-
 long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n)
 {
     struct address a;
@@ -401,7 +396,7 @@ long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n)
     if (no < 0)
         return no;
     if (a.path)
-        return connect_done(socket_back(g, fd, own, connect_path(g, own, &a)));
+        return socket_back(g, fd, own, connect_path(g, own, &a));
     if (a.abstract && inquiry_is(a.un.sun_path, a.n - PATH_AT))
         return inquiry_call(g, fd);
     if (a.abstract && !(g->plan->namespaces & NEW_NETWORK) && !abstract_ours(g, &a)) {
@@ -410,7 +405,7 @@ long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n)
         return deny(g, DENIAL_CONNECT, NULL, (struct str){name, a.n - PATH_AT},
                     "a socket that was not made in this box");
     }
-    return connect_done(socket_back(g, fd, own, connect_now(g, own, &a)));
+    return socket_back(g, fd, own, connect_now(g, own, &a));
 }
 
 /* ---- pairs ---- */

@@ -320,11 +320,8 @@ int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PL
 bool nested_is_map(const struct place *p, const struct object *o)
 {
     static const char names[][12] = {"uid_map", "gid_map", "projid_map", "setgroups"};
-    struct sys_stat dir; /* the name is the kernel's: nothing is mounted over it */
-    if (!o->proc || o->magic || sys_stat_fd(p->dir, SYS_STAT_BASIC | SYS_STAT_MOUNT, &dir) < 0 ||
-        dir.mount != o->st.mount || dir.major != o->st.major || dir.minor != o->st.minor)
-        return false;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    const bool named = o->proc && object_is_named(o, p->dir);
+    for (size_t i = 0; named && i < sizeof names / sizeof *names; i++)
         if (strcmp(p->name, names[i]) == 0)
             return true;
     return false;

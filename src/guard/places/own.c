@@ -72,6 +72,13 @@ enum file_system file_system_of(struct guard *g, int fd, const struct sys_stat *
     return kind;
 }
 
+bool object_is_named(const struct object *o, int dir)
+{
+    struct sys_stat st;
+    return dir >= 0 && !o->magic && sys_stat_fd(dir, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 &&
+           st.mount == o->st.mount && st.major == o->st.major && st.minor == o->st.minor;
+}
+
 static int mount_order(const void *a, const void *b)
 {
     const uint64_t *x = a, *y = b;

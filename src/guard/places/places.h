@@ -49,6 +49,8 @@ void ptrace_hide(struct guard *g, bool hide);
 /* Whether the box's own namespace has this mount now; `id` was just read (statx(2)). */
 bool mount_ours(struct guard *g, uint64_t id);
 void mounts_drop(struct guard *g); /* in a forked worker, which reads its own list */
+/* Whether the name by which it was found in this directory is the kernel's, so that nothing is mounted over it. */
+bool object_is_named(const struct object *o, int dir);
 
 /* Opens what the guard's own `fd` refers to once more, or gives it (one without a name, too: open(2)) another name. */
 int own_reopen(const struct guard *g, int fd, int flags);

@@ -205,11 +205,7 @@ static bool is_traced(struct guard *g, int dir)
 
 enum proc_way proc_way(struct guard *g, const struct place *p, const struct object *o, int flags)
 {
-    struct sys_stat dir;
-    const bool writes = (flags & O_ACCMODE) != O_RDONLY;
-    /* Whether the last component is the kernel's name for the file, so that nothing is mounted over it. */
-    const bool named = p->dir >= 0 && !o->magic && sys_stat_fd(p->dir, SYS_STAT_BASIC | SYS_STAT_MOUNT, &dir) == 0 &&
-                       dir.mount == o->st.mount && dir.major == o->st.major && dir.minor == o->st.minor;
+    const bool writes = (flags & O_ACCMODE) != O_RDONLY, named = object_is_named(o, p->dir);
     struct str name = named ? (struct str){p->name, p->name_n} : (struct str){0}, rest;
     if (!proc_is_box(g, &o->st) || !(o->placed || mount_ours(g, o->st.mount)))
         return S_ISDIR(o->st.mode) || (!writes && proc_is_public(name)) ? PROC_HERE : PROC_APART;

@@ -217,14 +217,12 @@ bool running_closed(struct guard *g, int process)
 
 int running_memory(struct guard *g, const struct place *p, const struct object *o)
 {
-    struct sys_stat dir;
     /* No other file of a process has this mode, and the kernel lets nobody change it. */
     if (!is_judged(g) || !o->proc || !S_ISREG(o->st.mode) || (o->st.mode & 07777) != 0600)
         return -ENOENT;
     const int seen = place_seen(p);
     /* Of another mount than its directory the name is somebody's choice. */
-    if (seen < 0 || o->magic || sys_stat_fd(seen, SYS_STAT_BASIC | SYS_STAT_MOUNT, &dir) < 0 ||
-        dir.mount != o->st.mount || dir.major != o->st.major || dir.minor != o->st.minor)
+    if (!object_is_named(o, seen))
         return -EACCES;
     return str_is((struct str){p->name, p->name_n}, "mem") ? sys_fcntl(seen, F_DUPFD_CLOEXEC, 0) : -ENOENT;
 }

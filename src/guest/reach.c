@@ -7,7 +7,7 @@
  *   published ports                    qemu forwards them to the machine's address; a listener there forwards to the
  *                                      port of 127.0.0.1 or ::1, as everywhere (supervisor/network/publish.c)
  */
-#include "init/guest.h"
+#include "guest/guest.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

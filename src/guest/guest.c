@@ -7,7 +7,7 @@
  * The host is trusted here, commands are not: they run in the pid namespace, without capabilities, under the plan's
  * filter, and see nothing of this process, the initramfs or the machine's devices.
  */
-#include "init/guest.h"
+#include "guest/guest.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "init/guest.h"
+#include "guest/guest.h"
 #include "protocol/vm.h"
 
 enum { MOST = 64, TUPLE = -16 /* on the stack: struct bpf_sock_tuple's ipv4 */ };
