@@ -64,6 +64,14 @@ static bool put_bytes(char *out, size_t room, size_t *at, const char *bytes, siz
     return true;
 }
 
+/* A server of HTTP/1.1 must be told the host by a field, which a request of HTTP/1.0 may lack. */
+static bool put_host(const struct http_head *h, char *out, size_t room, size_t *at)
+{
+    struct str rest = str_skip(h->target, strlen("http://")), authority = str_until(&rest, '/');
+    return h->has_host || (put_bytes(out, room, at, "Host: ", 6) &&
+                           put_bytes(out, room, at, authority.p, authority.n) && put_bytes(out, room, at, "\r\n", 2));
+}
+
 ssize_t http_forward(const struct http_head *h, char *out, size_t room)
 {
     static const char *const ends_here[] = {"Connection",
@@ -80,7 +88,7 @@ ssize_t http_forward(const struct http_head *h, char *out, size_t room)
     size_t at = 0;
     bool ok = put_bytes(out, room, &at, h->method.p, h->method.n) && put_bytes(out, room, &at, " ", 1) &&
               put_bytes(out, room, &at, h->origin_target.p, h->origin_target.n) &&
-              put_bytes(out, room, &at, " HTTP/1.1\r\n", 11);
+              put_bytes(out, room, &at, " HTTP/1.1\r\n", 11) && put_host(h, out, room, &at);
     while (ok && next_field(&fields, &line, &name, &value)) {
         int named = nominated(h, name);
         if (named < 0)
