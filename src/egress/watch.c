@@ -186,8 +186,8 @@ bool watch_server(struct conn *c, struct str in)
         server_first(c, in);
     } else if (asked && c->body.state == BODY_NONE && in.n >= 12 && memcmp(in.p, "HTTP/1.1 101", 12) == 0) {
         server_switches(c, in);
-    } else if (c->follow) {
-        http_answer_eat(c->follow, in);
+    } else if (c->follow && http_answer_eat(c->follow, in) < in.n) {
+        c->follow->state = ANSWER_LOST; /* more than was requested */
     }
     return asked;
 }

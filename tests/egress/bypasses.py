@@ -44,6 +44,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = False
         self.wfile.write(b"HTTP/1.1 101 Switching Protocols\\r\\n\\r\\n")
         self.rfile.read(int(self.headers.get("Content-Length", "0")))
+    def do_PURGE(self):  # and an answer that nobody asked for, which a client could take for that of another host
+        self.close_connection = False
+        self.wfile.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 6\\r\\n\\r\\nfirst\\nHTTP/1.1 200 OK\\r\\nContent-Length: 6\\r\\n\\r\\nhello\\n")
     def do_NONE(self):
         self.close_connection = False
         self.wfile.write(b"HTTP/1.1 204 No Content\\r\\n\\r\\n")
@@ -106,6 +109,7 @@ def table(t):
                                ("-and-a-body", r"Connection: upgrade\r\nUpgrade: x\r\nContent-Length: 9\r\n", "1 2 3 4 5")):
         rows.append((f"other-host-behind-an-upgrade-without-a-change{name}", ok, ENDS,
                      rf"{RAW} PORT connect ok.test:8449 'pause=SAY101 / HTTP/1.1\r\nHost: ok.test\r\n{fields}\r\n{body}' 'GET /f HTTP/1.1\r\n{other}"))
+    rows.append(("answer-that-was-not-asked-for", ok, ENDS, rf"{RAW} PORT send x 'PURGE http://ok.test:8449/ HTTP/1.1\r\nHost: ok.test:8449\r\n\r\n'"))
     for how in ("version", "pieces"):
         rows.append(("other-tls-name-behind-an-odd-record-" + how, ok, ENDS, f"{RAW} PORT connect ok.test:8443 tls=other.test/{how}"))
     rows.append(("other-tls-name-in-a-second-hello", ok, ENDS, f"{RAW} PORT connect ok.test:8450 twice=ok.test/other.test"))
@@ -156,6 +160,8 @@ def works(t):
         ("postgres-tls", ok, bare + f"{first} ok.test:{FIRST_AT + 1} 'pg=ok.test'", "hello"),
         ("postgres-tls-for-another", ok, bare + f"{first} ok.test:{FIRST_AT + 1} 'pg=other.test'", False),
         ("http-1.0-without-a-host-by-proxy", ok, rf"P=${{http_proxy:+61080}}; {RAW} ${{P:-{NAIVE}}} send x 'GET http://ok.test:8448/f HTTP/1.0\r\n\r\n'", "hello"),
+        ("request-after-an-answer-and-more", ok, rf"P=${{http_proxy:+61080}}; {RAW} ${{P:-{NAIVE}}} send x 'PURGE http://ok.test:8449/ HTTP/1.1\r\nHost: ok.test:8449\r\n\r\n' "
+         rf"'GET http://ok.test:8448/f HTTP/1.1\r\nHost: ok.test:8448\r\n\r\n'", "hello"),
         ("text-client-first", ok, bare + f"{first} ok.test:{FIRST_AT + 2} 'set key 0 0\\r\\n'", "hello"),
         ("tls-without-a-name-to-an-address", t.exact, bare + f"curl -k -sS -m 60 https://{t.public}:8443/ | grep -q Ciphers && echo hello", False),
         ("tls-without-a-name-to-an-address-said", ["--allow", t.public + ":8443/tcp"], bare + f"curl -k -sS -m 60 https://{t.public}:8443/ | grep -q Ciphers && echo hello", "hello"),

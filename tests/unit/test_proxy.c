@@ -303,7 +303,8 @@ static void ends(const char *method, const char *text, int state, bool close)
             size_t n = rest.n < piece ? rest.n : piece;
             if (state == ANSWER_DONE && a.state == ANSWER_DONE)
                 fail_msg("'%s' ends too early", text);
-            http_answer_eat(&a, (struct str){rest.p, n});
+            if (http_answer_eat(&a, (struct str){rest.p, n}) < n)
+                a.state = ANSWER_LOST; /* more than was requested */
             rest = str_skip(rest, n);
         }
         if ((int)a.state != state || (state == ANSWER_DONE && a.close != close))

@@ -212,23 +212,23 @@ static void head_byte(struct http_answer *a, char c)
     a->overlong = false;
 }
 
-void http_answer_eat(struct http_answer *a, struct str in)
+size_t http_answer_eat(struct http_answer *a, struct str in)
 {
-    while (in.n && a->state != ANSWER_LOST) {
-        if (a->state == ANSWER_DONE) { /* more than was requested */
+    struct str rest = in;
+    while (rest.n && (a->state == ANSWER_HEAD || a->state == ANSWER_BODY)) {
+        if (a->state == ANSWER_HEAD) {
+            head_byte(a, rest.p[0]);
+            rest = str_skip(rest, 1);
+            continue;
+        }
+        ssize_t n = http_body_eat(&a->body, rest);
+        if (n < 0) {
             lost(a);
-        } else if (a->state == ANSWER_HEAD) {
-            head_byte(a, in.p[0]);
-            in = str_skip(in, 1);
         } else {
-            ssize_t n = http_body_eat(&a->body, in);
-            if (n < 0) {
-                lost(a);
-                return;
-            }
-            in = str_skip(in, (size_t)n);
+            rest = str_skip(rest, (size_t)n);
             if (a->body.state == BODY_NONE)
                 a->state = ANSWER_DONE;
         }
     }
+    return a->state == ANSWER_DONE ? in.n - rest.n : in.n;
 }

@@ -112,7 +112,8 @@ struct http_answer {
     char line[200];
 };
 void http_answer_expect(struct http_answer *a, const struct http_head *request);
-void http_answer_eat(struct http_answer *a, struct str in);
+/* How many bytes of `in` are the answer's: all of them unless its end is known. */
+size_t http_answer_eat(struct http_answer *a, struct str in);
 
 /* Parses "host" or "host:port" as in a request, without user information. -EBADMSG */
 int http_authority(struct str s, uint16_t fallback_port, struct host *host, uint16_t *port);
