@@ -44,6 +44,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = False
         self.wfile.write(b"HTTP/1.1 101 Switching Protocols\\r\\n\\r\\n")
         self.rfile.read(int(self.headers.get("Content-Length", "0")))
+    def do_SHELL(self):  # a terminal after an Upgrade: it prompts, and its lines end with a carriage return
+        self.wfile.write(b"HTTP/1.1 101 Switching Protocols\\r\\n\\r\\n$ ")
+        while self.rfile.read(1) not in (b"\\r", b""):
+            pass
+        self.wfile.write(b"hello\\n")
     def do_PURGE(self):  # and an answer that nobody asked for, which a client could take for that of another host
         self.close_connection = False
         self.wfile.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 6\\r\\n\\r\\nfirst\\nHTTP/1.1 200 OK\\r\\nContent-Length: 6\\r\\n\\r\\nhello\\n")
@@ -162,6 +167,7 @@ def works(t):
         ("http-1.0-without-a-host-by-proxy", ok, rf"P=${{http_proxy:+61080}}; {RAW} ${{P:-{NAIVE}}} send x 'GET http://ok.test:8448/f HTTP/1.0\r\n\r\n'", "hello"),
         ("request-after-an-answer-and-more", ok, rf"P=${{http_proxy:+61080}}; {RAW} ${{P:-{NAIVE}}} send x 'PURGE http://ok.test:8449/ HTTP/1.1\r\nHost: ok.test:8449\r\n\r\n' "
          rf"'GET http://ok.test:8448/f HTTP/1.1\r\nHost: ok.test:8448\r\n\r\n'", "hello"),
+        ("terminal-after-an-upgrade", ok, bare + rf"{first} ok.test:8449 'SHELL / HTTP/1.1\r\nHost: ok.test\r\nConnection: upgrade\r\nUpgrade: tcp\r\n\r\n' '' 'ls /tmp\r'", "hello"),
         ("text-client-first", ok, bare + f"{first} ok.test:{FIRST_AT + 2} 'set key 0 0\\r\\n'", "hello"),
         ("tls-without-a-name-to-an-address", t.exact, bare + f"curl -k -sS -m 60 https://{t.public}:8443/ | grep -q Ciphers && echo hello", False),
         ("tls-without-a-name-to-an-address-said", ["--allow", t.public + ":8443/tcp"], bare + f"curl -k -sS -m 60 https://{t.public}:8443/ | grep -q Ciphers && echo hello", "hello"),
