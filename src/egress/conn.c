@@ -154,22 +154,38 @@ static void resume(struct conn *c)
         consider(c);
 }
 
-/* Handles `n` bytes of the answer to a proxy request. */
-static void answer_heard(struct conn *c, size_t n)
+/* The server has nothing more to say. Between two requests the client need not know. */
+static void answers_end(struct conn *c)
 {
-    http_answer_eat(c->answer, (struct str){world.buffer, n});
+    bool whole = c->answer && c->answer->state == ANSWER_DONE && !c->answer->close && c->body.state == BODY_NONE;
+    if (whole && !c->client_eof) {
+        request_end(c);
+        resume(c);
+    } else {
+        server_ended(c);
+    }
+}
+
+/* Handles `n` bytes of the answer to a proxy request. What follows the answer is dropped, with the server: the client
+   could take it for the answer of another host. Returns whether more may be read. */
+static bool answer_heard(struct conn *c, size_t n)
+{
+    const size_t own = http_answer_eat(c->answer, (struct str){world.buffer, n});
     if (c->parent_fetches && c->answer->refused) {
         c->answer->refused = false;
         struct told nobody = {0};
         (void)egress_tell_refused(EGRESS_FAILED, c, c->host, NULL,
                                   "the parent proxy, or the server through it, refused it (403 or 407)", &nobody);
     }
-    if (!relay_push(c, true, world.buffer, n))
-        return;
-    if (c->answer->state == ANSWER_DONE && c->answer->close)
+    if (!relay_push(c, true, world.buffer, own))
+        return false;
+    if (own < n)
+        answers_end(c);
+    else if (c->answer->state == ANSWER_DONE && c->answer->close)
         server_ended(c); /* as announced, whether the server closes or not */
     else
         resume(c);
+    return own == n;
 }
 
 static enum left from_server(struct conn *c)
@@ -181,19 +197,11 @@ static enum left from_server(struct conn *c)
     if (n < 0)
         return left;
     if (n == 0) {
-        bool whole = c->answer && c->answer->state == ANSWER_DONE && !c->answer->close && c->body.state == BODY_NONE;
-        if (whole && !c->client_eof) { /* between two requests: the client need not know */
-            request_end(c);
-            resume(c);
-            return LEFT_NOTHING;
-        }
-        server_ended(c);
+        answers_end(c);
         return LEFT_NOTHING;
     }
-    if (c->answer) {
-        answer_heard(c, (size_t)n);
-        return relay_left((size_t)n, room);
-    }
+    if (c->answer)
+        return answer_heard(c, (size_t)n) ? relay_left((size_t)n, room) : LEFT_NOTHING;
     c->bulk[0] = n >= BULK_BYTES;
     bool held = watch_server(c, (struct str){world.buffer, (size_t)n});
     if (!conn_over(c) && relay_push(c, true, world.buffer, (size_t)n) && held &&

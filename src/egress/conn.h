@@ -119,6 +119,7 @@ struct conn {
     bool upgrade;    /* an Upgrade was requested; the server's answer decides */
     bool retried;    /* WATCH_TLS_AGAIN: the server sent a HelloRetryRequest */
     bool http_there; /* the server's first data is HTTP, or may be */
+    bool spoke;      /* after an Upgrade the server said something that is not HTTP */
     bool any_bytes;  /* allowed because a rule permits any protocol on this port */
     struct tls_answer hello;
     bool asked;          /* allowed by an answer, not by a rule */

@@ -9,9 +9,9 @@
  *   anything else         is followed as text (protocols/text.c) as long as the server may speak HTTP, then not at all
  *
  * A server of HTTP/1 or TLS never sends first: if the server does, and it is not HTTP/2, nothing is inspected (except
- * on ports 80 and 443). Nor is TLS after its ClientHello, nor what follows an Upgrade that the server accepted to
- * something other than TLS or HTTP/2. STARTTLS and the like are not recognised, except PostgreSQL's, where hosts share
- * an address.
+ * on ports 80 and 443). Nor is TLS after its ClientHello, nor what follows an Upgrade that the server accepted, unless
+ * it is TLS or HTTP, which a server that says 101 of anything may go on with. STARTTLS and the like are not recognised,
+ * except PostgreSQL's, where hosts share an address.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -130,7 +130,7 @@ bool watch_answers(const struct conn *c)
     bool in_data = a && a->state == ANSWER_BODY && a->body.left > BULK_ROOM &&
                    (a->body.state == BODY_LENGTH || a->body.state == BODY_CHUNK_DATA);
     return (a && a->state != ANSWER_LOST && !in_data) || (c->watch == WATCH_TLS_AGAIN && !c->retried) ||
-           ((c->watch == WATCH_FIRST || c->watch == WATCH_TEXT) && !c->http_there);
+           ((c->watch == WATCH_FIRST || c->watch == WATCH_TEXT || c->watch == WATCH_SWITCHED) && !c->http_there);
 }
 
 /* Whether this port carries only its own protocol. */
@@ -148,8 +148,26 @@ static void server_first(struct conn *c, struct str in)
     size_t n = in.n < 5 ? in.n : 5;
     bool settings = in.p[0] == 0 && (in.n < 4 || in.p[3] == 4); /* HTTP/2, whose servers need not wait for the client */
     c->http_there = settings || strncasecmp(in.p, "HTTP/", n) == 0;
-    if (!c->http_there && !carries_only(c, 443) && !carries_only(c, 80))
+    if (c->watch == WATCH_SWITCHED) {
+        c->spoke = !c->http_there;
+        c->http_there = true; /* what comes later tells nothing */
+    } else if (!c->http_there && !carries_only(c, 443) && !carries_only(c, 80)) {
         watch_nothing(c);
+    }
+}
+
+/* The server accepts an Upgrade. What it says next may show its protocol; if the end of its head is not here yet, that
+   cannot be told apart. */
+static void server_switches(struct conn *c, struct str in)
+{
+    static const char end[] = "\r\n\r\n";
+    const char *body = memmem(in.p, in.n, end, sizeof end - 1);
+    c->watch = WATCH_SWITCHED;
+    c->http_there = !body;
+    c->spoke = false;
+    let_go(c->follow);
+    if (body && in.p + in.n > body + 4)
+        server_first(c, str_skip(in, (size_t)(body + 4 - in.p)));
 }
 
 bool watch_server(struct conn *c, struct str in)
@@ -161,13 +179,12 @@ bool watch_server(struct conn *c, struct str in)
         c->retried = again > 0;
         if (again < 0)
             watch_nothing(c);
-    } else if ((c->watch == WATCH_FIRST || c->watch == WATCH_TEXT) && !c->http_there) {
+    } else if ((c->watch == WATCH_FIRST || c->watch == WATCH_TEXT || c->watch == WATCH_SWITCHED) && !c->http_there) {
         server_first(c, in);
-    } else if (asked && in.n >= 12 && memcmp(in.p, "HTTP/1.1 101", 12) == 0) {
-        c->watch = WATCH_SWITCHED;
-        let_go(c->follow);
-    } else if (c->follow) {
-        http_answer_eat(c->follow, in);
+    } else if (asked && c->body.state == BODY_NONE && in.n >= 12 && memcmp(in.p, "HTTP/1.1 101", 12) == 0) {
+        server_switches(c, in);
+    } else if (c->follow && http_answer_eat(c->follow, in) < in.n) {
+        c->follow->state = ANSWER_LOST; /* more than was requested */
     }
     return asked;
 }
@@ -197,7 +214,7 @@ static void watch_http(struct conn *c)
             refuse_flow(c, NULL, "malformed or ambiguous HTTP request");
         else if (h.form == HTTP_AUTHORITY)
             refuse_flow(c, &h.host, "a proxy behind an allowed host");
-        else if (h.has_host && !judge_inner(c, &h.host))
+        else if (!judge_inner(c, &h.host)) /* said in the target or by the field */
             refuse_flow(c, &h.host, "HTTP Host differs from the host connected to");
         else {
             http_body_begin(&c->body, &h);
@@ -283,16 +300,27 @@ static void watch_text(struct conn *c)
         watch_nothing(c);
 }
 
-/* An Upgrade was accepted. */
+/* An Upgrade was accepted. A server that says so although it goes on with HTTP gets no request to another host. Where
+   the server speaks first, as before a terminal, only known methods are waited for: no line may ever end there. */
 static void watch_switched(struct conn *c)
 {
     struct str in = {c->first.p, c->first.n};
-    if (tls_looks_like(in))
+    size_t safe, empty;
+    int guess = http_guess(in, &safe, &empty);
+    if (guess == 0 && c->spoke && empty < in.n && !http_looks_like(str_skip(in, empty)))
+        guess = -1;
+    if (tls_looks_like(in)) {
         c->watch = WATCH_TLS;
-    else if (!h2_looks_like(in, 1))
+    } else if (h2_looks_like(in, 1)) {
+        if (in.n >= H2_PREFACE_BYTES)
+            c->watch = WATCH_H2;
+    } else if (guess < 0) {
         watch_nothing(c);
-    else if (in.n >= H2_PREFACE_BYTES)
-        c->watch = WATCH_H2;
+    } else if (guess == 0) {
+        (void)forward(c, safe);
+    } else if (empty == 0 || release(c, empty)) {
+        c->watch = WATCH_HTTP;
+    }
 }
 
 /* After PostgreSQL's request comes TLS, or, if the server declines, another request or its cleartext protocol. */

@@ -40,6 +40,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 24\\r\\n\\r\\n")
         time.sleep(1)
         self.wfile.write(b"HTTP/1.1 101 is a body.\\n")
+    def do_SAY101(self):  # as a page that answers with whatever status it is asked for: the connection goes on as it was
+        self.close_connection = False
+        self.wfile.write(b"HTTP/1.1 101 Switching Protocols\\r\\n\\r\\n")
+        self.rfile.read(int(self.headers.get("Content-Length", "0")))
+    def do_SHELL(self):  # a terminal after an Upgrade: it prompts, and its lines end with a carriage return
+        self.wfile.write(b"HTTP/1.1 101 Switching Protocols\\r\\n\\r\\n$ ")
+        while self.rfile.read(1) not in (b"\\r", b""):
+            pass
+        self.wfile.write(b"hello\\n")
+    def do_PURGE(self):  # and an answer that nobody asked for, which a client could take for that of another host
+        self.close_connection = False
+        self.wfile.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 6\\r\\n\\r\\nfirst\\nHTTP/1.1 200 OK\\r\\nContent-Length: 6\\r\\n\\r\\nhello\\n")
     def do_NONE(self):
         self.close_connection = False
         self.wfile.write(b"HTTP/1.1 204 No Content\\r\\n\\r\\n")
@@ -95,6 +107,14 @@ def table(t):
     rows.append(("other-host-behind-a-long-method-in-pieces", ok, ENDS, rf"{RAW} PORT connect ok.test:8449 pause={'M' * 60} {'M' * 60}' /f HTTP/1.1\r\n{other}"))
     rows.append(("other-host-behind-a-body-like-an-upgrade", ok, ENDS, rf"{RAW} PORT connect ok.test:8449 'pause=LATE / HTTP/1.1\r\nHost: ok.test\r\n\r\n' "
                  rf"'pause=NONE / HTTP/1.1\r\nHost: ok.test\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n' 'GET /f HTTP/1.1\r\n{other}"))
+    rows.append(("other-host-in-a-target-of-http-1.0", ok, ENDS, rf"{RAW} PORT connect ok.test:8448 'GET http://other.test:8448/f HTTP/1.0\r\n\r\n'"))
+    rows.append(("other-host-in-a-second-target-of-http-1.0", ok, ENDS, rf"{RAW} PORT connect ok.test:8449 'pause=NONE / HTTP/1.1\r\nHost: ok.test\r\n\r\n' "
+                 r"'GET http://other.test:8449/f HTTP/1.0\r\n\r\n'"))
+    for name, fields, body in (("", r"Connection: x, Upgrade\r\nUpgrade: x\r\n", ""), ("-of-this-hop", r"Upgrade: x\r\n", ""),
+                               ("-and-a-body", r"Connection: upgrade\r\nUpgrade: x\r\nContent-Length: 9\r\n", "1 2 3 4 5")):
+        rows.append((f"other-host-behind-an-upgrade-without-a-change{name}", ok, ENDS,
+                     rf"{RAW} PORT connect ok.test:8449 'pause=SAY101 / HTTP/1.1\r\nHost: ok.test\r\n{fields}\r\n{body}' 'GET /f HTTP/1.1\r\n{other}"))
+    rows.append(("answer-that-was-not-asked-for", ok, ENDS, rf"{RAW} PORT send x 'PURGE http://ok.test:8449/ HTTP/1.1\r\nHost: ok.test:8449\r\n\r\n'"))
     for how in ("version", "pieces"):
         rows.append(("other-tls-name-behind-an-odd-record-" + how, ok, ENDS, f"{RAW} PORT connect ok.test:8443 tls=other.test/{how}"))
     rows.append(("other-tls-name-in-a-second-hello", ok, ENDS, f"{RAW} PORT connect ok.test:8450 twice=ok.test/other.test"))
@@ -144,6 +164,10 @@ def works(t):
         ("server-that-speaks-first", ok, bare + f"{first} ok.test:{FIRST_AT} '' '\\x16\\x01\\x00\\x01 a login\\n'", "hello"),
         ("postgres-tls", ok, bare + f"{first} ok.test:{FIRST_AT + 1} 'pg=ok.test'", "hello"),
         ("postgres-tls-for-another", ok, bare + f"{first} ok.test:{FIRST_AT + 1} 'pg=other.test'", False),
+        ("http-1.0-without-a-host-by-proxy", ok, rf"P=${{http_proxy:+61080}}; {RAW} ${{P:-{NAIVE}}} send x 'GET http://ok.test:8448/f HTTP/1.0\r\n\r\n'", "hello"),
+        ("request-after-an-answer-and-more", ok, rf"P=${{http_proxy:+61080}}; {RAW} ${{P:-{NAIVE}}} send x 'PURGE http://ok.test:8449/ HTTP/1.1\r\nHost: ok.test:8449\r\n\r\n' "
+         rf"'GET http://ok.test:8448/f HTTP/1.1\r\nHost: ok.test:8448\r\n\r\n'", "hello"),
+        ("terminal-after-an-upgrade", ok, bare + rf"{first} ok.test:8449 'SHELL / HTTP/1.1\r\nHost: ok.test\r\nConnection: upgrade\r\nUpgrade: tcp\r\n\r\n' '' 'ls /tmp\r'", "hello"),
         ("text-client-first", ok, bare + f"{first} ok.test:{FIRST_AT + 2} 'set key 0 0\\r\\n'", "hello"),
         ("tls-without-a-name-to-an-address", t.exact, bare + f"curl -k -sS -m 60 https://{t.public}:8443/ | grep -q Ciphers && echo hello", False),
         ("tls-without-a-name-to-an-address-said", ["--allow", t.public + ":8443/tcp"], bare + f"curl -k -sS -m 60 https://{t.public}:8443/ | grep -q Ciphers && echo hello", "hello"),

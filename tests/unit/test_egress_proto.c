@@ -30,12 +30,33 @@ static void good_heads(void **state)
     assert_true(head("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: x, Close\r\n\r\n", &h) >
                 0);
     assert_true(h.chunked && h.close);
+    assert_true(head("GET http://a.test/p HTTP/1.0\r\n\r\n", &h) > 0);
+    assert_string_equal(h.host.name, "a.test");
+}
+
+/* Upgrade is of one hop: it asks for nothing unless Connection names it. */
+static void upgrades(void **state)
+{
+    (void)state;
+    struct http_head h;
+    assert_true(head("GET / HTTP/1.1\r\nHost: a\r\nUpgrade: x\r\nConnection: y, UPGRADE\r\n\r\n", &h) > 0);
+    assert_true(h.upgrade && !h.close);
+    assert_true(
+        head("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", &h) > 0);
+    assert_true(h.upgrade && h.close);
+    assert_true(head("GET / HTTP/1.1\r\nHost: a\r\nUpgrade: x\r\nConnection: keep-alive\r\n\r\n", &h) > 0);
+    assert_false(h.upgrade);
+    assert_true(head("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\n\r\n", &h) > 0);
+    assert_false(h.upgrade);
 }
 
 static void ambiguous_heads_are_refused(void **state)
 {
     static const char *const bad[] = {
         "GET / HTTP/1.1\r\n\r\n",
+        "GET / HTTP/1.0\r\n\r\n",
+        "OPTIONS * HTTP/1.0\r\n\r\n",
+        "GET http://a/ HTTP/1.1\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
         "GET / HTTP/1.1\nHost: a\n\n",
         "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
@@ -547,6 +568,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_heads),
+        cmocka_unit_test(upgrades),
         cmocka_unit_test(ambiguous_heads_are_refused),
         cmocka_unit_test(bodies_end_where_they_end),
         cmocka_unit_test(socks),

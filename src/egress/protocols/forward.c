@@ -64,6 +64,14 @@ static bool put_bytes(char *out, size_t room, size_t *at, const char *bytes, siz
     return true;
 }
 
+/* A server of HTTP/1.1 must be told the host by a field, which a request of HTTP/1.0 may lack. */
+static bool put_host(const struct http_head *h, char *out, size_t room, size_t *at)
+{
+    struct str rest = str_skip(h->target, strlen("http://")), authority = str_until(&rest, '/');
+    return h->has_host || (put_bytes(out, room, at, "Host: ", 6) &&
+                           put_bytes(out, room, at, authority.p, authority.n) && put_bytes(out, room, at, "\r\n", 2));
+}
+
 ssize_t http_forward(const struct http_head *h, char *out, size_t room)
 {
     static const char *const ends_here[] = {"Connection",
@@ -80,7 +88,7 @@ ssize_t http_forward(const struct http_head *h, char *out, size_t room)
     size_t at = 0;
     bool ok = put_bytes(out, room, &at, h->method.p, h->method.n) && put_bytes(out, room, &at, " ", 1) &&
               put_bytes(out, room, &at, h->origin_target.p, h->origin_target.n) &&
-              put_bytes(out, room, &at, " HTTP/1.1\r\n", 11);
+              put_bytes(out, room, &at, " HTTP/1.1\r\n", 11) && put_host(h, out, room, &at);
     while (ok && next_field(&fields, &line, &name, &value)) {
         int named = nominated(h, name);
         if (named < 0)
@@ -204,23 +212,23 @@ static void head_byte(struct http_answer *a, char c)
     a->overlong = false;
 }
 
-void http_answer_eat(struct http_answer *a, struct str in)
+size_t http_answer_eat(struct http_answer *a, struct str in)
 {
-    while (in.n && a->state != ANSWER_LOST) {
-        if (a->state == ANSWER_DONE) { /* more than was requested */
+    struct str rest = in;
+    while (rest.n && (a->state == ANSWER_HEAD || a->state == ANSWER_BODY)) {
+        if (a->state == ANSWER_HEAD) {
+            head_byte(a, rest.p[0]);
+            rest = str_skip(rest, 1);
+            continue;
+        }
+        ssize_t n = http_body_eat(&a->body, rest);
+        if (n < 0) {
             lost(a);
-        } else if (a->state == ANSWER_HEAD) {
-            head_byte(a, in.p[0]);
-            in = str_skip(in, 1);
         } else {
-            ssize_t n = http_body_eat(&a->body, in);
-            if (n < 0) {
-                lost(a);
-                return;
-            }
-            in = str_skip(in, (size_t)n);
+            rest = str_skip(rest, (size_t)n);
             if (a->body.state == BODY_NONE)
                 a->state = ANSWER_DONE;
         }
     }
+    return a->state == ANSWER_DONE ? in.n - rest.n : in.n;
 }

@@ -188,7 +188,17 @@ static int host_field(struct str value, uint16_t fallback_port, struct http_head
     return 0;
 }
 
-static int field_line(struct str line, uint16_t fallback_port, struct http_head *h)
+/* `upgrade`: Connection says that the field is meant for us. */
+static void connection_field(struct str value, struct http_head *h, bool *upgrade)
+{
+    while (value.n) {
+        struct str one = str_trim(str_until(&value, ','));
+        h->close = h->close || str_is_nocase(one, "close");
+        *upgrade = *upgrade || str_is_nocase(one, "upgrade");
+    }
+}
+
+static int field_line(struct str line, uint16_t fallback_port, struct http_head *h, bool *upgrade)
 {
     if (line.p[0] == ' ' || line.p[0] == '\t' || !memchr(line.p, ':', line.n))
         return -EBADMSG;
@@ -211,10 +221,7 @@ static int field_line(struct str line, uint16_t fallback_port, struct http_head 
     } else if (str_is_nocase(name, "Upgrade")) {
         h->upgrade = true;
     } else if (str_is_nocase(name, "Connection") || str_is_nocase(name, "Proxy-Connection")) {
-        while (value.n) {
-            if (str_is_nocase(str_trim(str_until(&value, ',')), "close"))
-                h->close = true;
-        }
+        connection_field(value, h, upgrade);
     }
     return 0;
 }
@@ -223,7 +230,7 @@ ssize_t http_head_parse(struct str in, uint16_t fallback_port, struct http_head 
 {
     struct http_head h = {0};
     struct str rest = in;
-    bool first = true;
+    bool first = true, upgrade = false;
     const char *fields = NULL;
 
     while (true) {
@@ -249,14 +256,16 @@ ssize_t http_head_parse(struct str in, uint16_t fallback_port, struct http_head 
             h.fields = (struct str){fields, (size_t)(line.p - fields)};
             break;
         } else {
-            r = field_line(line, fallback_port, &h);
+            r = field_line(line, fallback_port, &h, &upgrade);
         }
         if (r < 0)
             return r;
     }
     bool old = str_is(h.version, "HTTP/1.0");
-    if ((h.chunked && (h.has_length || old)) || (!h.has_host && (!old || h.form == HTTP_ORIGIN)))
+    bool named = h.form == HTTP_ABSOLUTE || h.form == HTTP_AUTHORITY; /* HTTP/1.0 needs no Host field then */
+    if ((h.chunked && (h.has_length || old)) || (!h.has_host && (!old || !named)))
         return -EBADMSG;
+    h.upgrade = h.upgrade && upgrade;
     h.close = h.close || old;
     *ret = h;
     return rest.p - in.p;

@@ -28,9 +28,10 @@ struct http_head {
     enum http_target form;
     struct host host; /* the host requested: from the target if that names one, otherwise from the Host field */
     uint16_t port;
-    bool has_host;
+    bool has_host;            /* there is a Host field */
     struct str origin_target; /* HTTP_ABSOLUTE: the part after the authority ("/" if empty) */
-    bool chunked, has_length, upgrade, close;
+    bool chunked, has_length, close;
+    bool upgrade;      /* there is an Upgrade field, and Connection names it (RFC 9110 7.8) */
     uint64_t length;   /* body bytes when has_length */
     struct str fields; /* all field lines, as sent */
 };
@@ -38,7 +39,8 @@ struct http_head {
  * Parses one request head. -EBADMSG for everything that two parsers could read differently (request smuggling, RFC 9112
  * section 11.2): bare CR or LF, obsolete folding, whitespace before a colon, several or malformed Content-Length,
  * Content-Length with Transfer-Encoding, any coding but a single final "chunked", several Host fields, control
- * characters, HTTP/1.0 with chunked. Host and target must agree. -EMSGSIZE beyond MAX_HTTP_HEAD.
+ * characters, HTTP/1.0 with chunked. Host and target must agree, and one of them names the host. -EMSGSIZE beyond
+ * MAX_HTTP_HEAD.
  */
 ssize_t http_head_parse(struct str in, uint16_t fallback_port, struct http_head *ret);
 /* Whether the data may still become a request line with a known method, as proxy clients send it. */
@@ -110,7 +112,8 @@ struct http_answer {
     char line[200];
 };
 void http_answer_expect(struct http_answer *a, const struct http_head *request);
-void http_answer_eat(struct http_answer *a, struct str in);
+/* How many bytes of `in` are the answer's: all of them unless its end is known. */
+size_t http_answer_eat(struct http_answer *a, struct str in);
 
 /* Parses "host" or "host:port" as in a request, without user information. -EBADMSG */
 int http_authority(struct str s, uint16_t fallback_port, struct host *host, uint16_t *port);
