@@ -85,8 +85,10 @@ setup() { # folder, OPTION=VALUE ...: only a change makes meson look at everythi
     has=$(meson introspect --buildoptions "$folder" | python3 -c 'import json, sys
 print("\n".join(o["name"] + "=" + str(o["value"]) for o in json.load(sys.stdin)))')
     for option in "$@"; do
-        printf '%s\n' "$has" | grep -qxF -- "$option" || as_owner meson setup --reconfigure "$folder" "-D$option"
+        shift
+        printf '%s\n' "$has" | grep -qxF -- "$option" || set -- "$@" "-D$option"
     done
+    [ $# = 0 ] || as_owner meson setup --reconfigure "$folder" "$@"
 }
 
 put() { # folder

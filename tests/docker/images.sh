@@ -143,7 +143,7 @@ image_begin() {
     cat /etc/ssl/certs/ca-certificates.crt >"$d/ca.crt" 2>/dev/null # with those that this machine's network needs
     (cd "$d" && npm pack --silent "node-linux-$cpu@22" npm@10 && tar -xzf node-linux-*.tgz && mv package/bin/node usr/local/bin && rm -rf package &&
         tar -xzf npm-*.tgz && mv package usr/local/lib/node_modules/npm && ln -s ../lib/node_modules/npm/bin/npm-cli.js usr/local/bin/npm) >"$said" 2>&1 || return 1
-    mmdebstrap --quiet --variant=apt --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' bookworm - 2>>"$said" |
+    mmdebstrap --quiet --variant=apt --dpkgopt=force-unsafe-io --extract-hook="'$here/../distro/less' \"\$1\"" bookworm - 2>>"$said" |
         as root docker import - kit/minimal:1 >"$out" 2>>"$said" && printf 'FROM kit/minimal:1\nCOPY usr /usr\nCOPY ca.crt /etc/kit-ca.crt\nENV NODE_EXTRA_CA_CERTS=/etc/kit-ca.crt\n' >"$d/Dockerfile" && as root docker build -q --network none -t kit/debian:1 "$d" >"$out" 2>>"$said"
 }
 

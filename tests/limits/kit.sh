@@ -9,24 +9,26 @@ set -u
 [ $# = 1 ] || [ $# = 2 ] || { echo "usage: kit.sh DIR [SUITE]" >&2; exit 2; }
 mkdir -p "$1" || exit 1
 kit=$(realpath "$1")
-suite=${2-} of=() flavour=cloud-amd64
-if [ -n "$suite" ]; then # apt with an index of its own, and of that Debian alone
+suite=${2-} flavour=cloud-amd64
+# What apt makes of its lists, which a container's settings have it make anew for each of the calls below.
+of=(-o "Dir::Cache::pkgcache=$kit/pkgcache.bin" -o "Dir::Cache::srcpkgcache=$kit/srcpkgcache.bin")
+of_suite() { # apt with an index of its own, and of that Debian alone
+    local mirror trust=''
     # shellcheck disable=SC2016 # apt's words
     mirror=${PINFOLD_DEBIAN_MIRROR-$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(REPO_URI)' 2>/dev/null | awk '$1 == "Debian" && $2 == "Debian" { print $3; exit }')}
-    trust=''
     if [ "${suite#ubuntu:}" != "$suite" ]; then # Debian has no keys of Ubuntu's; what comes runs in a machine of its own
         suite=${suite#ubuntu:} flavour=generic trust='[trusted=yes] ' mirror=${PINFOLD_UBUNTU_MIRROR-http://archive.ubuntu.com/ubuntu}
     fi
-    mkdir -p "$kit/apt/lists/partial" "$kit/apt/cache/archives/partial" || exit 1
+    mkdir -p "$kit/apt/lists/partial" "$kit/apt/cache/archives/partial" || return 1
     echo "deb $trust$mirror $suite main" >"$kit/apt/sources.list"
-    of=(-o "Dir::Etc::sourcelist=$kit/apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$kit/apt/lists" -o "Dir::Cache=$kit/apt/cache"
+    of+=(-o "Dir::Etc::sourcelist=$kit/apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$kit/apt/lists" -o "Dir::Cache=$kit/apt/cache"
         -o APT::Architecture=amd64 -o APT::Architectures=amd64 -o Acquire::Languages=none -o Acquire::Retries=3 -o Acquire::Check-Valid-Until=false)
-    if [ ! -e "$kit/complete" ] && ! apt-get "${of[@]}" update -qq >"$kit/log" 2>&1; then
+    if ! apt-get "${of[@]}" update -qq >"$kit/log" 2>&1; then
         tail -n 5 "$kit/log" >&2
         echo "kit.sh: cannot read the index of $suite on $mirror" >&2
-        exit 1
+        return 1
     fi
-fi
+}
 
 newest() { # the package that linux-image-cloud-amd64 (or -generic) stands for now, and those that it is split into (Linux 7, Ubuntu)
     local package
@@ -43,11 +45,15 @@ wanted() {
     [ -n "$(find /boot -name 'vmlinuz-*-cloud-amd64' 2>/dev/null)" ] || newest
     # What systemd needs and this machine lacks, in versions that fit each other.
     [ -x /lib/systemd/systemd ] ||
-        apt-get -s install --no-install-recommends systemd dbus-daemon dbus-system-bus-common 2>/dev/null | sed -n 's/^Inst \(systemd\|lib[^ ]*\|dbus[^ ]*\) .*/\1/p'
+        apt-get "${of[@]}" -s install --no-install-recommends systemd dbus-daemon dbus-system-bus-common 2>/dev/null | sed -n 's/^Inst \(systemd\|lib[^ ]*\|dbus[^ ]*\) .*/\1/p'
 }
 
-mapfile -t packages < <(wanted | sort -u)
-if [ "${#packages[@]}" -gt 0 ] && [ ! -e "$kit/complete" ]; then
+packages=()
+if [ ! -e "$kit/complete" ]; then
+    [ -z "$suite" ] || of_suite || exit 1
+    mapfile -t packages < <(wanted | sort -u)
+fi
+if [ "${#packages[@]}" -gt 0 ]; then
     rm -rf "$kit/root" "$kit/packages"
     mkdir -p "$kit/root" "$kit/packages" || exit 1
     # apt's own user downloads where it can; a directory that only we can enter is refused to it with a warning.
