@@ -16,6 +16,7 @@
 struct egress_resolver {
     struct host_addr servers[EGRESS_SERVERS];
     uint16_t ports[EGRESS_SERVERS];
+    uint32_t zones[EGRESS_SERVERS]; /* the interface's number for a link-local address, else 0 */
     unsigned n_servers;
     char search[EGRESS_SEARCH][HOST_NAME_MAX_TEXT + 1];
     unsigned n_search, ndots, timeout_s, attempts;

@@ -622,6 +622,15 @@ def resolver(t):
         os.rename("/etc/link", "/etc/resolv.conf")
         ok, out = wait_for(c, True)
         t.report("resolver/a-file-becomes-a-link", ok, out)
+        # A router's own address, as its announcements give it (RFC 8106), is one only with its interface.
+        for server, wanted in (("fe80::53%none", False), ("fe80::53%lo", True)):
+            write("/etc/resolv.conf", f"# 100%\nnameserver {server}\noptions timeout:1 attempts:1\n")
+            ok, out = wait_for(c, wanted)
+            t.report(f"resolver/a-server-with-a-zone/{server}", ok, out)
+        c.end()
+        c = Caller(t, "--allow", "dns.test", *t.exact, control=False)
+        out = c.do(get)
+        t.report("resolver/a-server-with-a-zone/from-the-start", "hello" in out, out)
         c.end()
     finally:
         subprocess.run(["umount", "-l", "/etc"], check=False)

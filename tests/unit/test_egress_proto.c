@@ -403,10 +403,12 @@ static void resolver_configuration(void **state)
 {
     (void)state;
     struct egress_resolver r = {0};
-    resolv_parse(STR("# x\nnameserver 10.0.0.53\nnameserver fe80::1%eth0\nsearch Corp.example lab.example\noptions "
+    resolv_parse(STR("# x\nnameserver 10.0.0.53\nnameserver fe80::1%eth0\nnameserver fe80::2%31\nsearch Corp.example "
+                     "lab.example\noptions "
                      "ndots:2 timeout:1\n"),
                  &r);
-    assert_int_equal(r.n_servers, 2);
+    assert_int_equal(r.n_servers, 3);
+    assert_true(r.zones[0] == 0 && r.zones[1] == 0 && r.zones[2] == 31);
     assert_int_equal(r.n_search, 2);
     assert_string_equal(r.search[0], "corp.example");
     assert_int_equal(r.ndots, 2);
@@ -492,6 +494,22 @@ static void h2_refusals(void **state)
     assert_true(h2_one(BLOCK("\x82\x00\x04Host\x0fwww.example.com")) > 0);
     assert_true(h2_one(BLOCK("\x82\x66\x0fwww.example.com")) > 0); /* host, by its index */
     assert_true(h2_one(BLOCK("\x40\x08grpc-msg\x02ok")) > 0);      /* a trailer names nobody */
+    assert_true(h2_one(BLOCK("\x82\x41\x0fwww.example.com\x04\x02/x")) > 0);
+    assert_true(h2_one(BLOCK("\x42\x07"
+                             "OPTIONS\x41\x0fwww.example.com\x04\x01*")) > 0);
+    assert_int_equal(h2_one(BLOCK("\x82\x41\x0fwww.example.com\x04\x0ehttp://x.test/")), -EBADMSG); /* a second host */
+    assert_int_equal(h2_one(BLOCK("\x82\x41\x0fwww.example.com\x45\x01x")), -EBADMSG);
+    assert_int_equal(h2_one(BLOCK("\x82\x41\x0fwww.example.com\x00\x05:path\x00")), -EBADMSG);
+    assert_int_equal(h2_one(BLOCK("\x82\x41\x0fwww.example.com\x44\x02/x\x0f\x2f\x01x")), -EBADMSG); /* by its entry */
+    assert_int_equal(h2_one(BLOCK("\x82\x41\x0fwww.example.com\x00\x01x\x03"
+                                  "a\nb")),
+                     -EBADMSG); /* lines of HTTP/1 */
+    assert_int_equal(h2_one(BLOCK("\x82\x41\x0fwww.example.com\x00\x03"
+                                  "a\rb\x01x")),
+                     -EBADMSG);
+    assert_int_equal(h2_one(BLOCK("\x82\x41\x0fwww.example.com\x00\x01x\x01\x00")), -EBADMSG);
+    assert_int_equal(h2_one(BLOCK("\x82\x41\x0fwww.example.com\x00\x01x\x84\xff\xff\xff\xf3")),
+                     -EBADMSG); /* \n, coded */
     assert_int_equal(h2_one(BLOCK("\x82\x41\x0fwww.example.org")), -EACCES);
     assert_int_equal(h2_one(BLOCK("\x82\x41\x0fwww.example.com\x00\x04host\x0fwww.example.org")), -EACCES);
     assert_int_equal(h2_one(BLOCK("\x00\x0a:authority\x01x")), -EACCES); /* in a trailer, too */

@@ -4,6 +4,7 @@
  * in resolv.conf(5).
  */
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -66,6 +67,8 @@ static int reach_server(struct lookup *l, bool stream)
     const struct egress_resolver *r = &world.ask->resolver;
     struct sockaddr_storage to;
     socklen_t n_to = sockaddr_of(&r->servers[l->server], r->ports[l->server], &to);
+    if (to.ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)&to)->sin6_scope_id = r->zones[l->server];
 
     source_close(&l->source);
     pending_free(&l->answer);

@@ -51,8 +51,10 @@ void resolv_parse(struct str text, struct egress_resolver *ret)
         if (str_is(key, "nameserver") && r.n_servers < EGRESS_SERVERS) {
             struct str a = word(&l);
             const char *zone = a.n ? memchr(a.p, '%', a.n) : NULL;
+            const struct str all = a;
             if (zone)
                 a.n = (size_t)(zone - a.p);
+            r.zones[r.n_servers] = zone ? resolv_number(str_skip(all, a.n + 1), 99999999) : 0;
             if (addr_parse(a, &r.servers[r.n_servers]) == 0)
                 r.ports[r.n_servers++] = 53;
         } else if (str_is(key, "search") || str_is(key, "domain")) {

@@ -39,6 +39,12 @@ static const uint16_t symbols[EOS + 1] = {
     24,  25,  26,  27,  28,  29,  30,  31,  127, 220, 249, 10,  13,  22,  256,
 };
 
+/* No field has these in it (RFC 9113, 8.2.1): a server that repeats it in HTTP/1 would begin another line with them. */
+static bool ends_line(char c)
+{
+    return c == 0 || c == '\n' || c == '\r';
+}
+
 /* Into out[room] as far as there is room; how long it is, or -EBADMSG. */
 static ssize_t huffman(struct str in, char *out, size_t room)
 {
@@ -56,7 +62,7 @@ static ssize_t huffman(struct str in, char *out, size_t room)
             continue;
         }
         uint16_t symbol = symbols[index + code - first];
-        if (symbol == EOS)
+        if (symbol == EOS || ends_line((char)symbol))
             return -EBADMSG;
         if (n < room)
             out[n] = (char)symbol;
@@ -69,7 +75,7 @@ static ssize_t huffman(struct str in, char *out, size_t room)
 /* ---- header blocks ---- */
 
 /* What a field is to us. Values of H2_FOR were judged before they were put into the table. */
-enum { H2_OTHER, H2_FOR /* :authority, host */, H2_METHOD, H2_CONNECT /* :method CONNECT */, H2_PROTOCOL };
+enum { H2_OTHER, H2_FOR /* :authority, host */, H2_METHOD, H2_CONNECT /* :method CONNECT */, H2_PROTOCOL, H2_PATH };
 enum { STATIC = 61, ENTRY = 32 };
 static const uint8_t static_length[STATIC + 1] = {
     0,  10, 7, 7, 5, 5, 7, 7, 7, 7,  7,  7, 7,  7,  7, 14, 15, 15, 13, 6, 27, 3, 5,  13, 13, 19, 16, 16, 14, 16, 13,
@@ -115,6 +121,9 @@ static ssize_t text(struct str *in, char *out, size_t room)
     *in = str_skip(*in, n);
     if (coded)
         return huffman(s, out, room);
+    for (size_t i = 0; i < s.n; i++)
+        if (ends_line(s.p[i]))
+            return -EBADMSG;
     memcpy(out, s.p, n < room ? n : room);
     return (ssize_t)n;
 }
@@ -151,7 +160,8 @@ static bool is(const char *text, size_t n, const char *word)
 /* The name with this index: what it is and how long. */
 static int name_at(struct h2 *h, uint32_t index, uint8_t *ret_kind, size_t *ret_n)
 {
-    *ret_kind = index == 1 || index == 38 ? H2_FOR : index == 2 || index == 3 ? H2_METHOD : H2_OTHER;
+    static const uint8_t kinds[] = {H2_OTHER, H2_FOR, H2_METHOD, H2_METHOD, H2_PATH, H2_PATH};
+    *ret_kind = index < sizeof kinds ? kinds[index] : index == 38 ? H2_FOR : H2_OTHER;
     if (index <= STATIC) {
         *ret_n = static_length[index];
         return index ? 0 : -EBADMSG;
@@ -188,6 +198,7 @@ static int literal(struct h2_block *b, unsigned bits, bool kept)
         kind = is(word, n_name, ":authority") || is(word, n_name, "host") ? H2_FOR
                : is(word, n_name, ":method")                              ? H2_METHOD
                : is(word, n_name, ":protocol")                            ? H2_PROTOCOL
+               : is(word, n_name, ":path")                                ? H2_PATH
                                                                           : H2_OTHER;
     } else if (name_at(b->h, index, &kind, &n_name) < 0) {
         return -EBADMSG;
@@ -197,6 +208,9 @@ static int literal(struct h2_block *b, unsigned bits, bool kept)
         return -EBADMSG;
     if (kind == H2_METHOD && is(word, (size_t)n_value, "CONNECT"))
         kind = H2_CONNECT;
+    /* A whole URL in it would name a second host (RFC 9113, 8.3.1), which a server of HTTP/1 behind this one believes first. */
+    if (kind == H2_PATH && !(n_value && word[0] == '/') && !is(word, (size_t)n_value, "*"))
+        return -EBADMSG;
     if (kind == H2_FOR) {
         uint16_t port;
         if ((size_t)n_value > sizeof word ||

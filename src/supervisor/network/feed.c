@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -22,11 +23,41 @@ enum { MAX_TEXT = 1 << 20, MAX_LINKS = 8 };
 
 static const char *const resolver_files[] = {"/etc/resolv.conf", "/etc/hosts"};
 
+/* A server's zone by its number, as in "fe80::1%2": the egress process may not ask the kernel for an interface's name. */
+static void number_zone(struct buf *out, struct str line)
+{
+    const char *at = str_starts(line, STR("nameserver")) ? memchr(line.p, '%', line.n) : NULL;
+    struct str before = {line.p, at ? (size_t)(at + 1 - line.p) : 0}, rest = str_skip(line, before.n);
+    char name[IF_NAMESIZE] = "";
+    size_t n = 0;
+    while (n < rest.n && !memchr(" \t\r\n", rest.p[n], 4))
+        n++;
+    if (at && n < sizeof name)
+        memcpy(name, rest.p, n);
+    const unsigned index = name[0] ? if_nametoindex(name) : 0;
+    buf_str(out, before);
+    if (index)
+        buf_printf(out, "%u", index);
+    buf_str(out, index ? str_skip(rest, n) : rest);
+}
+
 void feed_read(const char *path, struct buf *out)
 {
     auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd >= 0 && fd_read_all(fd, out) < 0)
         buf_free(out);
+    struct str rest = buf_view(out);
+    if (!memchr(rest.p, '%', rest.n))
+        return;
+    struct buf numbered = BUF(out->max);
+    while (rest.n) {
+        const char *end = memchr(rest.p, '\n', rest.n);
+        struct str line = {rest.p, end ? (size_t)(end + 1 - rest.p) : rest.n};
+        number_zone(&numbered, line);
+        rest = str_skip(rest, line.n);
+    }
+    buf_free(out);
+    *out = numbered;
 }
 
 static void watch_directory(int notify, const char *path)
