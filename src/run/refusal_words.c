@@ -306,8 +306,9 @@ static void writable_directory(const char *home, const char *dir, bool itself, s
         snprintf(top, sizeof top, "%.*s", (int)n, dir);
         buf_text(out, "allow with --cache ");
         words_shell(out, top);
-        buf_text(out, ", which keeps what boxes of this project write there from your own files, or with --rw ");
+        buf_text(out, ", which keeps the changes in a private layer of this project, or with --rw ");
         words_shell(out, dir);
+        buf_text(out, ", which changes your own files");
         return;
     }
     buf_text(out, "allow with --rw ");
@@ -519,10 +520,10 @@ static void rule_offer(const struct denial *d, const struct policy *policy, bool
     } else if (same(d->kind, "socket")) {
         const char *agent = agent_with_keys(d->target);
         if (agent)
-            buf_printf(out,
-                       "let it sign with one key of yours by --%s KEY; all keys, and what else the agent does, are "
-                       "allowed with --unix-socket ",
-                       agent);
+            buf_printf(
+                out,
+                "let it use one key of yours with --%s KEY; all that the agent can do is allowed with --unix-socket ",
+                agent);
         else
             buf_text(out, "allow with --unix-socket ");
         words_shell(out, d->target);

@@ -65,22 +65,18 @@ void world_settle_home(void)
         (void)setenv("HOME", home, 1);
 }
 
-static bool is_home_in(const char *path, const char *dir)
-{
-    struct str rest = str_of(path);
-    return str_starts(rest, str_of(dir)) && (!path[strlen(dir)] || path[strlen(dir)] == '/');
-}
-
-/* Where distributions make homes: there is no need to read a file, which each start would pay for. */
+/* Where distributions make homes: there is no need to read a file, which each start would pay for. USER may be another's, too (su -m),
+   whose home is then not the caller's. */
 static bool is_usual_home(const char *home)
 {
     static const char places[][16] = {"/home/", "/var/home/"};
     const char *user = getenv("USER");
+    struct stat st;
     if (own_uid() == 0)
         return same(home, "/root") || same(home, "/var/roothome");
     for (size_t i = 0; user && *user && i < sizeof places / sizeof *places; i++)
         if (str_starts(str_of(home), str_of(places[i])) && same(home + strlen(places[i]), user))
-            return true;
+            return stat(home, &st) == 0 && st.st_uid == own_uid();
     return false;
 }
 
@@ -89,7 +85,7 @@ static bool is_among_others(const char *other, const char *home)
 {
     static const char places[][8] = {"/home", "/root"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (is_home_in(other, places[i]) && !is_home_in(home, places[i]))
+        if (path_at_or_below(other, places[i]) && !path_at_or_below(home, places[i]))
             return true;
     return false;
 }
